@@ -15,7 +15,7 @@
 //!
 //! In a ring two *keepers* record it, other nodes that are chosen for each batch (`replicas/keepers.rs`), so that it
 //! becomes whole without this node. As soon as one may have it there is no way back: what is not done then is left to
-//! them (`kept_batches.rs`). This node records it, too, when there are not two that do.
+//! them (`kept_batches.rs`). This node records it, too, when there are not two that do, or one of them is late.
 //!
 //! When parts are written *again*, all replicas are waited for; a part is done when two have it (or the only one), and
 //! each of the others has it or is marked, on the disk, as having missed it. So does Cassandra, where hints stand for
@@ -24,17 +24,18 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join;
+use futures_util::future::{Either, select};
 use read::{ReadCommand, ReadTarget};
 use rows::Mutation;
 use runtime::{Plant, trace};
 use schema::Schema;
 use storage::StorageError;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 use crate::admission::Admitted;
@@ -49,6 +50,10 @@ use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
 /// failed again and again: as often as Cassandra looks for such batches (`BatchlogManager.REPLAY_INTERVAL`).
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(10);
+
+/// This node records a batch, too, when a keeper has said nothing for so long: it takes longer until the ring knows that
+/// a node hangs, and most disks sync sooner.
+const KEEPER_LATE: Duration = Duration::from_millis(100);
 
 /// How far a logged batch has come, for who waits for it.
 #[derive(Clone, Debug, Default)]
@@ -96,7 +101,10 @@ impl Coordinator {
             Some(replicas) => {
                 let (replicated, local): (Vec<_>, Vec<_>) =
                     mutations.iter().partition(|mutation| replicas.has(mutation.table));
-                replicas.check(replicated, consistency)?;
+                // At `ANY` a batch waits for replicas, if need be.
+                if consistency != Consistency::Any {
+                    replicas.check(replicated, consistency)?;
+                }
                 // Only this node can write what is its own.
                 let keepers = if local.is_empty() { keepers_of(&replicas) } else { Keepers::new() };
                 (self.admit_all(local, consistency)?, false, Recorders::of_ring(replicas, keepers))
@@ -224,42 +232,74 @@ impl LoggedBatch {
     ) -> Result<(), Unrecorded> {
         let asked = self.recorders.keepers.len() as u32 + u32::from(self.recorders.is_here);
         progress.0.required.set(asked);
-        let here = async |is_wanted| match is_wanted {
-            true => {
-                let timestamp = self.coordinator.next_timestamp();
-                let record = self.log.record(self.id, mutations, planned_on, timestamp)?;
-                write_synced(&self.coordinator, record).await
-            }
-            false => Ok(()),
-        };
-        let (keeping, mut written) =
-            join(self.ask_keepers(mutations, progress), here(self.recorders.is_here)).await;
-        let has_to_make_up = keeping.refused > 0 && !self.recorders.is_here;
-        if has_to_make_up {
-            written = here(true).await;
+        let (keeping, mut written) = self.ask_recorders(mutations, planned_on, progress).await;
+        if written.is_none() && keeping.refused > 0 {
+            written = Some(self.record_here(mutations, planned_on).await);
         }
-        self.recorders.is_here |= has_to_make_up;
-        let received = keeping.kept + u32::from(self.recorders.is_here && written.is_ok());
+        self.recorders.is_here = written.is_some();
+        let is_kept_here = written.as_ref().is_some_and(Result::is_ok);
+        let received = keeping.kept + u32::from(is_kept_here);
         let required = keeping.kept + keeping.silent + u32::from(self.recorders.is_here);
         let unrecorded = CoordinatorError::Unrecorded { received, required };
         match written {
-            Ok(()) if keeping.silent == 0 => Ok(()),
-            Ok(()) => Err(Unrecorded { error: unrecorded, may_be_here: self.recorders.is_here }),
-            Err(error) => {
+            Some(Err(error)) => {
                 let may_be_here = !error.is_refusal();
                 let may_be_elsewhere = keeping.kept + keeping.silent > 0;
                 Err(Unrecorded { error: if may_be_elsewhere { unrecorded } else { error }, may_be_here })
             }
+            _ if keeping.silent == 0 || received as usize >= RECORD_COUNT => Ok(()),
+            _ => Err(Unrecorded { error: unrecorded, may_be_here: self.recorders.is_here }),
         }
     }
 
-    async fn ask_keepers(&self, mutations: &[Mutation], progress: &BatchProgress) -> Keeping {
+    /// Has it recorded where it is to be, and on this node, too, when a keeper is late: two are enough, and a node that
+    /// hangs holds up nobody. What keepers have said, and how it went here; `None` where it is not recorded.
+    async fn ask_recorders(
+        &self,
+        mutations: &[Mutation],
+        planned_on: u64,
+        progress: &BatchProgress,
+    ) -> (Keeping, Option<Result<(), CoordinatorError>>) {
+        let heard = Cell::new(Keeping::default());
+        let mut asked = pin!(self.ask_keepers(mutations, progress, &heard));
+        if !self.recorders.is_here
+            && let Ok(keeping) = timeout(KEEPER_LATE, &mut asked).await
+        {
+            return (keeping, None);
+        }
+        match select(asked, pin!(self.record_here(mutations, planned_on))).await {
+            Either::Left((keeping, here)) => (keeping, Some(here.await)),
+            Either::Right((written, asked)) => {
+                let keeping = heard.get();
+                let are_two = written.is_ok() && keeping.kept as usize + 1 >= RECORD_COUNT;
+                let silent = self.recorders.keepers.len() as u32 - keeping.kept - keeping.refused;
+                let keeping = if are_two { Keeping { silent, ..keeping } } else { asked.await };
+                (keeping, Some(written))
+            }
+        }
+    }
+
+    async fn record_here(&self, mutations: &[Mutation], planned_on: u64) -> Result<(), CoordinatorError> {
+        let timestamp = self.coordinator.next_timestamp();
+        let record = self.log.record(self.id, mutations, planned_on, timestamp)?;
+        write_synced(&self.coordinator, record).await
+    }
+
+    async fn ask_keepers(
+        &self,
+        mutations: &[Mutation],
+        progress: &BatchProgress,
+        heard: &Cell<Keeping>,
+    ) -> Keeping {
         let Recorders { keepers, replicas: Some(replicas), .. } = &self.recorders else {
             return Keeping::default();
         };
         let deadline = Instant::now() + self.coordinator.patience(TimeoutKind::Write);
-        let heard = |keeping: &Keeping| progress.0.received.set(keeping.kept);
-        keep_batch(replicas, keepers, (self.id, mutations), deadline, heard).await
+        let hear = |keeping: &Keeping| {
+            heard.set(*keeping);
+            progress.0.received.set(keeping.kept);
+        };
+        keep_batch(replicas, keepers, (self.id, mutations), deadline, hear).await
     }
 
     /// Other nodes need not keep it any more.

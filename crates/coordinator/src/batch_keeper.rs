@@ -1,4 +1,5 @@
 //! A node keeps logged batches of others: it writes them to its own `system.batches`, and lets them go when it is told.
+//! So it keeps what it was to write at `ANY` while no replica lived.
 
 use std::sync::Arc;
 
@@ -48,18 +49,9 @@ impl BatchKeeper {
     }
 
     async fn keep(&self, id: Uuid, mutations: &[Mutation], planned_on: u64) -> Result<(), CoordinatorError> {
-        let (coordinator, log) = (&self.coordinator, BatchLog::of(&self.coordinator)?);
-        let record = log.record(id, mutations, planned_on, coordinator.next_timestamp())?;
         let timeout = self.timeouts.get(TimeoutKind::Write).min(PATIENCE_MAX);
         let due = Instant::now() + TIMEOUTS_SILENT * timeout;
-        // Before it is there: what is on the disk is always known.
-        let kept = &coordinator.node.kept_batches;
-        kept.begin(id, record.as_encoded().len(), due)?;
-        let written = write_synced(coordinator, record).await;
-        if written.as_ref().is_err_and(CoordinatorError::is_refusal) {
-            kept.let_go(id);
-        }
-        written
+        keep(&self.coordinator, id, mutations, planned_on, due).await
     }
 
     /// When their rows can not be deleted they are written again.
@@ -71,6 +63,33 @@ impl BatchKeeper {
         ids.iter().for_each(|id| coordinator.node.kept_batches.let_go(*id));
         Ok(())
     }
+}
+
+/// Keeps a batch on this node, which was planned on that epoch of the schema. It is written when it is due, and then again
+/// and again until it is whole.
+///
+/// # Errors
+/// It may be kept or not; not after a refusal.
+///
+/// # Cancel safety
+/// Dropped, it may be kept or not.
+pub(crate) async fn keep(
+    coordinator: &Coordinator,
+    id: Uuid,
+    mutations: &[Mutation],
+    planned_on: u64,
+    due: Instant,
+) -> Result<(), CoordinatorError> {
+    let log = BatchLog::of(coordinator)?;
+    let record = log.record(id, mutations, planned_on, coordinator.next_timestamp())?;
+    // Before it is there: what is on the disk is always known.
+    let kept = &coordinator.node.kept_batches;
+    kept.begin(id, record.as_encoded().len(), due)?;
+    let written = write_synced(coordinator, record).await;
+    if written.as_ref().is_err_and(CoordinatorError::is_refusal) {
+        kept.let_go(id);
+    }
+    written
 }
 
 fn failed(failure: Failure) -> Written {

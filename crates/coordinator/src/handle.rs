@@ -114,10 +114,9 @@ impl Coordinator {
         &self.shard
     }
 
-    /// How long other nodes are waited for.
+    /// How long other nodes are waited for by a request that has all of its time.
     pub(crate) fn patience(&self, kind: TimeoutKind) -> Duration {
-        // A limit beyond what can be counted is none; no message waits for longer than that.
-        self.ring.as_ref().map_or(PATIENCE_MAX, |seat| seat.timeouts().get(kind)).min(PATIENCE_MAX)
+        patience_within(self.ring.as_ref().map_or(PATIENCE_MAX, |seat| seat.timeouts().get(kind)))
     }
 
     /// How the node's disks are, and what that asks of it.
@@ -186,5 +185,30 @@ impl Coordinator {
     #[inline]
     pub fn owners(&self) -> Owners<'_> {
         Owners(self.shard.shards())
+    }
+}
+
+/// So long before a request's time is over its replicas are waited for no more: how many have answered says more than
+/// that time is over.
+const FIRST_WORD: Duration = Duration::from_millis(10);
+
+/// How long other nodes are waited for by a request that has that much time left.
+pub(crate) fn patience_within(time: Duration) -> Duration {
+    // A limit beyond what can be counted is none; no message waits for longer than that.
+    let time = time.min(PATIENCE_MAX);
+    time - FIRST_WORD.min(time / 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replicas_are_waited_for_a_little_shorter_than_a_request_has_time() {
+        let millis = Duration::from_millis;
+        for (time, patience) in [(5_000, 4_990), (100, 90), (50, 45), (0, 0)] {
+            assert_eq!(patience_within(millis(time)), millis(patience));
+        }
+        assert!(patience_within(Duration::MAX) < PATIENCE_MAX);
     }
 }

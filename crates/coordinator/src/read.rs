@@ -1,6 +1,7 @@
 //! How a page is read from the shards that hold parts of it.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use read::{ReadCommand, ReadPage, ReadTarget};
@@ -10,6 +11,7 @@ use storage::StorageError;
 
 use crate::admission::Admitted;
 use crate::assemble::{Order, assemble};
+use crate::handle::patience_within;
 use crate::range::RangeRead;
 use crate::replicas::{ReplicaError, Replicas};
 use crate::write::{ATTEMPTS_MAX, come_to};
@@ -25,13 +27,29 @@ impl Coordinator {
         command: &ReadCommand,
         consistency: Consistency,
     ) -> Result<ReadPage, CoordinatorError> {
+        self.read_within(command, consistency, Duration::MAX).await
+    }
+
+    /// The same, for a request that has that much time left. Other nodes are waited for a little shorter, so that there
+    /// is time to tell how many have answered.
+    ///
+    /// # Errors
+    /// As [`Coordinator::read`].
+    pub async fn read_within(
+        &self,
+        command: &ReadCommand,
+        consistency: Consistency,
+        time: Duration,
+    ) -> Result<ReadPage, CoordinatorError> {
         if let Some(replicas) = self.replicas_of(command.table.id()) {
             let kind = match command.target {
                 ReadTarget::Keys(_) => TimeoutKind::Read,
                 ReadTarget::Range(_) => TimeoutKind::Range,
             };
             // Boxed, as below.
-            return Box::pin(read_until_current(self, replicas, command, consistency, kind)).await;
+            let patience = self.patience(kind).min(patience_within(time));
+            return Box::pin(read_until_current(self, replicas, command, consistency, (kind, patience)))
+                .await;
         }
         let admitted = self.admit(command.table.id(), consistency)?;
         match &command.target {
@@ -73,17 +91,17 @@ async fn read_until_current(
     mut replicas: Rc<Replicas>,
     command: &ReadCommand,
     consistency: Consistency,
-    kind: TimeoutKind,
+    (kind, patience): (TimeoutKind, Duration),
 ) -> Result<ReadPage, CoordinatorError> {
     for _ in 1..ATTEMPTS_MAX {
-        match replicas.read(command, consistency, coordinator.patience(kind)).await {
+        match replicas.read(command, consistency, patience).await {
             Err(ReplicaError::Outdated { epoch }) => come_to(coordinator, epoch, kind).await?,
             outcome => return Ok(outcome?),
         }
         let Some(current) = coordinator.replicas_of(command.table.id()) else { break };
         replicas = current;
     }
-    Ok(replicas.read(command, consistency, coordinator.patience(kind)).await?)
+    Ok(replicas.read(command, consistency, patience).await?)
 }
 
 /// What each of several shards is asked for a page. One of them may be this one.

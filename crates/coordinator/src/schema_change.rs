@@ -59,6 +59,12 @@ impl RingSeat {
         change: Transformation,
         based_on: u64,
     ) -> Result<Arc<Schema>, CoordinatorError> {
+        if let Transformation::CreateTable { table } | Transformation::AlterTable { table } = &change
+            && table.options().cdc
+        {
+            let what = "cdc = true is not supported in a ring yet".to_owned();
+            return Err(CoordinatorError::RingRefuses { what });
+        }
         let epoch = self.agree_on(change, based_on).await?;
         // One that lives and does not come so far must not hold up everybody: drivers see that it is behind.
         _ = timeout(OTHERS_PATIENCE, self.known().schema_is_everywhere(epoch)).await;

@@ -7,9 +7,11 @@ use runtime::trace;
 use schema::Schema;
 use storage::{Shard, StorageError};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::admission::Admitted;
-use crate::replicas::{Replicas, TooFew};
+use crate::batch_keeper::keep;
+use crate::replicas::{ReplicaError, Replicas, TooFew};
 use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
 
 impl Coordinator {
@@ -54,9 +56,27 @@ impl Coordinator {
     ) -> Result<(), CoordinatorError> {
         let OfRing { replicas, local, replicated } = split;
         if let Some(replicas) = replicas {
-            replicas.write(replicated, consistency, self.patience(TimeoutKind::Write)).await?;
+            self.write_to_replicas(&replicas, replicated, consistency).await?;
         }
         self.write_to_owners(admitted, local).await
+    }
+
+    /// At `ANY` it is enough that this node keeps what no replica can take now, until they can.
+    async fn write_to_replicas(
+        &self,
+        replicas: &Replicas,
+        mutations: Vec<Mutation>,
+        consistency: Consistency,
+    ) -> Result<(), CoordinatorError> {
+        let to_keep = if consistency == Consistency::Any { mutations.clone() } else { Vec::new() };
+        match replicas.write(mutations, consistency, self.patience(TimeoutKind::Write)).await {
+            Err(ReplicaError::Unavailable { .. }) if consistency == Consistency::Any => {
+                trace::note(|| "Keeping a write of which no replica lives".into());
+                let planned_on = replicas.planned_on();
+                keep(self, self.time_uuid(), &to_keep, planned_on, Instant::now()).await
+            }
+            written => Ok(written?),
+        }
     }
 
     /// Returns when no write that is under way on the node now has anything in memory any more, also none whose asker

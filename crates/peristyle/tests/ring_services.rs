@@ -6,61 +6,15 @@
 
 mod processes;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::process::Command;
+use std::net::{SocketAddr, TcpStream};
 
 use client::Connection;
+use processes::ring::RingOfThree;
 use processes::{Node, PATIENCE};
 use protocol::{Consistency, Event, EventKind, QueryParameters, Request, StatusChangeKind};
 
-fn address(node: u8) -> IpAddr {
-    IpAddr::V4(Ipv4Addr::new(127, 0, 83, node))
-}
-
-/// The same on all nodes: for clients, for other nodes, and for the port of `nodetool`.
-struct Ports([u16; 3]);
-
-impl Ports {
-    fn free() -> Ports {
-        let free = [(); 3].map(|()| TcpListener::bind((address(1), 0)).expect("a free port"));
-        Ports(free.map(|free| free.local_addr().expect("an address").port()))
-    }
-
-    fn start(&self, node: u8, directory: &tempfile::TempDir) -> Node {
-        let [clients, nodes, management] = self.0;
-        let mut command = Command::new(env!("CARGO_BIN_EXE_peristyle"));
-        command.args(["serve", "--shards", "2", "--memory", "96MiB", "--seeds"]).arg(address(1).to_string());
-        command.arg("--data-dir").arg(directory.path().join(format!("node{node}")));
-        command.arg("--listen").arg(format!("{}:{clients}", address(node)));
-        command.arg("--management").arg(format!("{}:{management}", address(node)));
-        command.arg("--listen-address").arg(address(node).to_string());
-        command.arg("--storage-port").arg(nodes.to_string());
-        Node::run(node, command)
-    }
-
-    fn clients(&self, node: u8) -> SocketAddr {
-        SocketAddr::new(address(node), self.0[0])
-    }
-
-    /// What a command prints; it ends well.
-    #[track_caller]
-    fn nodetool(&self, node: u8, word: &str) -> String {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_peristyle"));
-        command.args(["nodetool", "-h"]).arg(address(node).to_string());
-        let output = command.arg("-p").arg(self.0[2].to_string()).arg(word).output().expect("it runs");
-        assert!(output.status.success(), "{word}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).expect("text")
-    }
-
-    /// How a node sees another one: `U` or `D`.
-    #[track_caller]
-    fn sees(&self, node: u8, other: u8) -> char {
-        let (status, other) = (self.nodetool(node, "status"), address(other).to_string());
-        let line =
-            status.lines().find(|line| line.contains(&other)).expect("a line for each node").to_owned();
-        line.chars().next().expect("a letter")
-    }
-}
+/// The third part of the addresses of nodes.
+const NET: u8 = 83;
 
 /// A client that hears of nodes that go up and down.
 struct Listening(Connection);
@@ -106,53 +60,53 @@ fn is_over(connection: &mut Connection) -> bool {
 
 #[test]
 fn a_node_lets_its_clients_go_and_is_taken_to_be_down_and_comes_back() {
-    let (directory, ports) = (tempfile::tempdir().expect("a directory"), Ports::free());
-    let mut nodes: Vec<Node> = (1..=3).map(|node| ports.start(node, &directory)).collect();
+    let ring = RingOfThree::new(NET, &[]);
+    let mut nodes: Vec<Node> = (1..=3).map(|node| ring.start(node)).collect();
     let mut first = nodes[0].connect();
     let mut clients: Vec<Connection> = nodes[1..].iter().map(Node::connect).collect();
     let replication = "{'class': 'SimpleStrategy', 'replication_factor': 3}";
     first.query(&format!("CREATE KEYSPACE k WITH replication = {replication}")).expect("a keyspace");
     first.query("CREATE TABLE k.t (id int PRIMARY KEY, v text)").expect("a table");
     let mut first = Listening::on(first);
-    let (second, third) = (ports.clients(2), ports.clients(3));
-    assert_eq!([ports.nodetool(2, "statusbinary"), ports.nodetool(2, "statusgossip")], ["running\n"; 2]);
+    let (second, third) = (ring.clients(2), ring.clients(3));
+    assert_eq!([ring.nodetool(2, "statusbinary"), ring.nodetool(2, "statusgossip")], ["running\n"; 2]);
 
     // Its clients go, and drivers elsewhere are told; it is a replica all the same.
-    assert_eq!(ports.nodetool(2, "disablebinary"), "");
+    assert_eq!(ring.nodetool(2, "disablebinary"), "");
     assert!(is_over(&mut clients[0]) && TcpStream::connect(second).is_err());
-    assert_eq!(ports.nodetool(2, "statusbinary"), "not running\n");
+    assert_eq!(ring.nodetool(2, "statusbinary"), "not running\n");
     first.hears(StatusChangeKind::Down, second);
-    assert_eq!(ports.sees(1, 2), 'U');
+    assert_eq!(ring.sees(1, 2), 'U');
     first.writes(0..100);
-    assert_eq!(ports.nodetool(2, "enablebinary"), "");
-    assert_eq!(ports.nodetool(2, "enablebinary"), "", "it is on already");
+    assert_eq!(ring.nodetool(2, "enablebinary"), "");
+    assert_eq!(ring.nodetool(2, "enablebinary"), "", "it is on already");
     first.hears(StatusChangeKind::Up, second);
     TcpStream::connect(second).expect("it listens again");
-    assert_eq!(ports.nodetool(2, "statusbinary"), "running\n");
+    assert_eq!(ring.nodetool(2, "statusbinary"), "running\n");
 
     // It says that it is not there: nobody asks it, and its own clients are served.
-    assert_eq!(ports.nodetool(3, "disablegossip"), "");
-    assert_eq!(ports.nodetool(3, "statusgossip"), "not running\n");
+    assert_eq!(ring.nodetool(3, "disablegossip"), "");
+    assert_eq!(ring.nodetool(3, "statusgossip"), "not running\n");
     first.hears(StatusChangeKind::Down, third);
-    assert_eq!([ports.sees(1, 3), ports.sees(2, 3), ports.sees(3, 1)], ['D', 'D', 'U']);
+    assert_eq!([ring.sees(1, 3), ring.sees(2, 3), ring.sees(3, 1)], ['D', 'D', 'U']);
     first.writes(100..200);
     assert!(!is_over(&mut clients[1]));
-    assert_eq!(ports.nodetool(3, "enablegossip"), "");
+    assert_eq!(ring.nodetool(3, "enablegossip"), "");
     first.hears(StatusChangeKind::Up, third);
-    assert_eq!(ports.sees(1, 3), 'U');
+    assert_eq!(ring.sees(1, 3), 'U');
 
     // Drained in the midst of writes at another node: the others are told before it refuses anything.
     std::thread::scope(|scope| {
         let writing = scope.spawn(|| first.writes(200..4_000));
-        assert_eq!(ports.nodetool(3, "drain"), "");
+        assert_eq!(ring.nodetool(3, "drain"), "");
         writing.join().expect("no request has failed");
     });
     first.hears(StatusChangeKind::Down, third);
-    assert_eq!([ports.sees(1, 3), ports.sees(3, 1)], ['D', 'U']);
+    assert_eq!([ring.sees(1, 3), ring.sees(3, 1)], ['D', 'U']);
     first.writes(4_000..4_100);
     // What it missed is sent to it when it is there again.
     drop(nodes.pop());
-    let third_again = ports.start(3, &directory);
+    let third_again = ring.start(3);
     let mut again = third_again.connect();
     first.hears(StatusChangeKind::Up, third);
     let mut count = || {

@@ -3,9 +3,10 @@
 //! Messages are Cassandra's, word for word where they are known: drivers' and applications' tests
 //! match on them, which is why they begin with capitals here and nowhere else.
 
-use std::net::IpAddr;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use coordinator::replicas::TooFew;
+use coordinator::replicas::{Failure, TooFew};
 use coordinator::{Consistency, CoordinatorError};
 use storage::{StorageError, TableError};
 
@@ -57,9 +58,7 @@ pub enum QueryError {
     #[error("Operation failed - received {} responses and {} failures: {what}", .replicas.received, .replicas.failed.len())]
     ReadFailure { consistency: Consistency, replicas: FailedReplicas, what: String },
     /// 0x1300 too: a read came upon more tombstones than `tombstone_failure_threshold`.
-    #[error(
-        "Operation failed - received 0 responses and 1 failures: READ_TOO_MANY_TOMBSTONES from /127.0.0.1:7000"
-    )]
+    #[error("Operation failed - received {} responses and {} failures: {}", .0.replicas.received, .0.replicas.failed.len(), .0.replicas)]
     TooManyTombstones(Box<TombstoneFailure>),
     /// 0x1500: the commit log failed; what was written may or may not be there after a restart.
     #[error("Operation failed - received {} responses and {} failures: {what}", .replicas.received, .replicas.failed.len())]
@@ -85,22 +84,82 @@ pub struct FailedReplicas {
     pub received: u32,
     /// So many must.
     pub block_for: u32,
-    /// Who can not; `None` stands for this node, when it is alone.
-    pub failed: Vec<Option<IpAddr>>,
+    /// Who can not.
+    pub failed: Vec<FailedReplica>,
+}
+
+/// A replica that can not do its part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailedReplica {
+    /// Where other nodes reach it; `None` for this node, when it is alone.
+    pub address: Option<SocketAddr>,
+    /// Why it can not, as far as clients are told.
+    pub reason: FailureReason,
+}
+
+/// Why a replica can not do its part, by Cassandra's names (`RequestFailureReason` of 5.0).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureReason {
+    /// What was wrong stands in the logs.
+    Unknown,
+    /// It came upon more tombstones than `tombstone_failure_threshold`.
+    ReadTooManyTombstones,
 }
 
 impl FailedReplicas {
-    /// The one replica there is.
+    /// This node, when it is alone; what was wrong stands in its log.
     fn this_node() -> Self {
-        FailedReplicas { received: 0, block_for: 1, failed: vec![None] }
+        FailedReplicas::alone(FailureReason::Unknown)
+    }
+
+    /// This node, when it is alone and came upon too many tombstones.
+    pub(crate) fn with_tombstones() -> Self {
+        FailedReplicas::alone(FailureReason::ReadTooManyTombstones)
+    }
+
+    fn alone(reason: FailureReason) -> Self {
+        FailedReplicas { received: 0, block_for: 1, failed: vec![FailedReplica { address: None, reason }] }
+    }
+
+    /// Those of a ring.
+    pub(crate) fn of_ring(too_few: &TooFew) -> Self {
+        let reason = |failure: &Failure| match failure {
+            Failure::TooManyTombstones(_) => FailureReason::ReadTooManyTombstones,
+            _ => FailureReason::Unknown,
+        };
+        let failed = too_few.failures.iter();
+        let failed = failed
+            .map(|(address, failure)| FailedReplica { address: Some(*address), reason: reason(failure) });
+        FailedReplicas { received: too_few.received, block_for: too_few.required, failed: failed.collect() }
     }
 }
+
+impl fmt::Display for FailedReplicas {
+    /// Who failed and why, as Cassandra tells it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, FailedReplica { address, reason }) in self.failed.iter().enumerate() {
+            let name = match reason {
+                FailureReason::Unknown => "UNKNOWN",
+                FailureReason::ReadTooManyTombstones => "READ_TOO_MANY_TOMBSTONES",
+            };
+            let separator = if index == 0 { "" } else { ", " };
+            let address = address.unwrap_or(ALONE);
+            write!(formatter, "{separator}{name} from /{address}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What a node that is alone calls itself.
+const ALONE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7000);
 
 /// A read that was ended because of tombstones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TombstoneFailure {
     /// The level it was asked for.
     pub consistency: Consistency,
+    /// Who came upon them, and who has answered.
+    pub replicas: FailedReplicas,
     /// What the log is to say.
     pub what: String,
     /// What the client should know beside the error.
@@ -137,9 +196,13 @@ impl QueryError {
     }
 
     /// The end of a read that came upon too many tombstones, in the words of the log.
-    pub(crate) fn too_many_tombstones(consistency: Consistency, what: String) -> Self {
+    pub(crate) fn too_many_tombstones(
+        consistency: Consistency,
+        replicas: FailedReplicas,
+        what: String,
+    ) -> Self {
         let warnings = Vec::new();
-        QueryError::TooManyTombstones(Box::new(TombstoneFailure { consistency, what, warnings }))
+        QueryError::TooManyTombstones(Box::new(TombstoneFailure { consistency, replicas, what, warnings }))
     }
 
     /// The code of the native protocol.
@@ -195,7 +258,8 @@ impl QueryError {
             }
             CoordinatorError::ShuttingDown => QueryError::ShuttingDown,
             CoordinatorError::Storage(StorageError::TooManyTombstones(_)) => {
-                QueryError::too_many_tombstones(consistency, error.to_string())
+                let (replicas, what) = (FailedReplicas::with_tombstones(), error.to_string());
+                QueryError::too_many_tombstones(consistency, replicas, what)
             }
             CoordinatorError::Table(TableError::CommitLog(_)) => {
                 let (replicas, what) = (FailedReplicas::this_node(), error.to_string());
@@ -213,15 +277,13 @@ impl QueryError {
 
     /// What it means that too few replicas did their part.
     fn of_too_few(too_few: TooFew, consistency: Consistency, write_type: WriteType) -> Self {
+        let replicas = FailedReplicas::of_ring(&too_few);
         let TooFew { is_write, received, required, failures } = too_few;
-        // As Cassandra tells it; what was wrong stands in the logs of those nodes, and in ours.
-        let told = failures.iter().map(|(address, _)| format!("UNKNOWN from /{address}:7000"));
-        let what = told.collect::<Vec<_>>().join(", ");
+        // What was wrong stands in the logs of those nodes, and in ours.
+        let what = replicas.to_string();
         for (address, failure) in &failures {
             tracing::warn!(%address, %failure, is_write, "a replica has failed");
         }
-        let failed = failures.into_iter().map(|(address, _)| Some(address)).collect::<Vec<_>>();
-        let replicas = FailedReplicas { received, block_for: required, failed };
         match (is_write, replicas.failed.is_empty()) {
             (true, true) => {
                 QueryError::WriteTimeout { consistency, received, block_for: required, write_type }

@@ -37,7 +37,7 @@ pub use coordinator::{Batches, Consistency, TimeoutKind, Timeouts};
 pub use ddl::create_table_from_cql;
 pub use describe::table_to_cql;
 pub use engine::Engine;
-pub use error::{FailedReplicas, QueryError, TombstoneFailure, WriteType};
+pub use error::{FailedReplica, FailedReplicas, FailureReason, QueryError, TombstoneFailure, WriteType};
 pub use memory::{AnswerMemory, AnswerRoom, Lane, LargeAnswer, UntakenRoom};
 pub use plain::{
     PLAIN_BATCH_MAX, PlainQuery, PlainRead, PlainStatement, PlainUpdate, PlainWrite, PlainWritten,

@@ -49,6 +49,11 @@ impl Deadline {
         *self.at.get_or_insert_with(|| Instant::now() + self.limit.min(far))
     }
 
+    /// How much is left of it.
+    pub(crate) fn left(&self) -> Duration {
+        self.at.map_or(self.limit, |at| at.saturating_duration_since(Instant::now()))
+    }
+
     /// Gives it all of its time again.
     pub(crate) fn begin_anew(&mut self) {
         self.at = None;
@@ -89,8 +94,10 @@ mod tests {
         let mut deadline = Deadline::new(Duration::from_secs(5));
         assert_eq!(deadline.within(pin!(async { 1 })).await, Ok(1));
         tokio::time::advance(Duration::from_secs(100)).await;
+        assert_eq!(deadline.left(), Duration::from_secs(5));
         let wait = |seconds| tokio::time::sleep(Duration::from_secs(seconds));
         assert_eq!(deadline.within(pin!(wait(3))).await, Ok(()));
+        assert_eq!(deadline.left(), Duration::from_secs(2));
         assert_eq!(deadline.give_way().await, Ok(()));
         assert_eq!(deadline.within(pin!(wait(3))).await, Err(TimedOut));
         assert_eq!(deadline.give_way().await, Err(TimedOut));

@@ -210,6 +210,14 @@ impl Default for CompactionOptions {
     }
 }
 
+impl TableOptions {
+    /// Is what a read finds different on its replicas made equal before it is answered? If not, each write of one
+    /// partition stays atomic, and a later read may see less than an earlier one.
+    pub fn repairs_reads(&self) -> bool {
+        self.read_repair != "NONE"
+    }
+}
+
 impl Default for TableOptions {
     fn default() -> Self {
         TableOptions {

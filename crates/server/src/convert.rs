@@ -206,10 +206,10 @@ pub(crate) fn error(error: QueryError) -> ErrorResponse {
         },
         QueryError::TooManyTombstones(failure) => ErrorKind::ReadFailure {
             consistency: consistency_answered(failure.consistency),
-            received: 0,
-            block_for: 1,
-            failures: vec![(IpAddr::V4(Ipv4Addr::LOCALHOST), FailureReason::ReadTooManyTombstones)],
-            data_present: false,
+            received: count(failure.replicas.received),
+            block_for: count(failure.replicas.block_for),
+            failures: failures(&failure.replicas),
+            data_present: failure.replicas.received > 0,
         },
         QueryError::WriteFailure { consistency, write_type, replicas, .. } => ErrorKind::WriteFailure {
             consistency: consistency_answered(consistency),
@@ -235,8 +235,13 @@ fn write_type_answered(write_type: query::WriteType) -> protocol::WriteType {
 }
 
 fn failures(replicas: &query::FailedReplicas) -> Vec<(IpAddr, FailureReason)> {
-    let told = |address: &Option<IpAddr>| {
-        (address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), FailureReason::Unknown)
+    let told = |replica: &query::FailedReplica| {
+        let address = replica.address.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.ip());
+        let reason = match replica.reason {
+            query::FailureReason::Unknown => FailureReason::Unknown,
+            query::FailureReason::ReadTooManyTombstones => FailureReason::ReadTooManyTombstones,
+        };
+        (address, reason)
     };
     replicas.failed.iter().map(told).collect()
 }

@@ -1,7 +1,8 @@
 //! What a client hears when too few replicas did their part.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
+use read::TooManyTombstones;
 use replica::Failure;
 use storage::StorageError;
 
@@ -36,7 +37,7 @@ pub enum ReplicaError {
         /// So many must.
         required: u32,
         /// Who said that it can not, and why.
-        failures: Vec<(IpAddr, Failure)>,
+        failures: Vec<(SocketAddr, Failure)>,
     },
     /// Too few have answered in time.
     #[error("read timed out: {received} of {required} replicas have answered")]
@@ -54,7 +55,7 @@ pub enum ReplicaError {
         /// So many must.
         required: u32,
         /// Who said that it can not, and why.
-        failures: Vec<(IpAddr, Failure)>,
+        failures: Vec<(SocketAddr, Failure)>,
     },
     /// The table was emptied at that epoch of the schema, and this node has not come so far: it is to be done again
     /// then. Some may have done it, and emptied it since, or will.
@@ -71,7 +72,7 @@ pub enum ReplicaError {
     Coordinator(#[from] CoordinatorError),
 }
 
-fn told(failures: &[(IpAddr, Failure)]) -> String {
+fn told(failures: &[(SocketAddr, Failure)]) -> String {
     let told = failures.iter().map(|(address, failure)| format!("{failure} ({address})"));
     told.collect::<Vec<_>>().join(", ")
 }
@@ -87,12 +88,9 @@ impl From<ReplicaError> for CoordinatorError {
                 CoordinatorError::Unavailable { consistency: consistency.name(), required, alive }
             }
             ReplicaError::ReadFailure { received, required, failures } => {
-                // What a larger page or another limit would mend is told as if it had been met here.
+                // What a larger page would mend is told as if it had been met here.
                 let mended = failures.iter().find_map(|(_, failure)| match failure {
                     Failure::RowTooLarge { bytes } => Some(StorageError::RowTooLarge { bytes: *bytes }),
-                    Failure::TooManyTombstones(found) => {
-                        Some(StorageError::TooManyTombstones(Box::new(found.clone())))
-                    }
                     _ => None,
                 });
                 mended.map_or(
@@ -126,5 +124,15 @@ pub struct TooFew {
     /// So many must.
     pub required: u32,
     /// Who said that it can not, and why; nobody when it was a matter of time.
-    pub failures: Vec<(IpAddr, Failure)>,
+    pub failures: Vec<(SocketAddr, Failure)>,
+}
+
+impl TooFew {
+    /// The tombstones that ended a read, when a replica came upon too many.
+    pub fn tombstones(&self) -> Option<&TooManyTombstones> {
+        self.failures.iter().find_map(|(_, failure)| match failure {
+            Failure::TooManyTombstones(found) => Some(found),
+            _ => None,
+        })
+    }
 }

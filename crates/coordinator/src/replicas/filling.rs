@@ -183,7 +183,7 @@ impl Filling<'_> {
                 && replicas.view.ring_epoch(*node).is_some_and(|epoch| epoch >= fence)
         };
         if let Some(absent) = others.iter().find(|node| !is_ready(node)) {
-            *self.waits_for.borrow_mut() = Some(replicas.view.address_of(*absent).to_string());
+            *self.waits_for.borrow_mut() = Some(replicas.view.address_of(*absent).ip().to_string());
             let required = u32::try_from(others.len()).unwrap_or(u32::MAX);
             let consistency = crate::Consistency::All;
             return Err(ReplicaError::Unavailable { consistency, required, alive: required - 1 });

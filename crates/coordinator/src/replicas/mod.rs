@@ -55,6 +55,7 @@ mod truncate;
 mod view;
 mod write;
 
+pub use ::replica::Failure;
 pub use equal::Compared;
 pub use error::{ReplicaError, TooFew};
 pub use filling::fill;
@@ -73,7 +74,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::replica::{Answer, Asked, Failure, PlannedOn};
+use ::replica::{Answer, Asked, PlannedOn};
 use bytes::BytesMut;
 use messaging::{AskError, Peer};
 use ring::NodeIndex;

@@ -239,7 +239,8 @@ impl Replicas {
     }
 
     /// What all of them have together, once each of them has it. One that does not take what it lacks, or not soon, is
-    /// not waited for when others can be asked in its place.
+    /// not waited for when others can be asked in its place. A table with `read_repair = 'NONE'` is left as it is: its
+    /// writes of one partition stay atomic, and a later read may see less.
     async fn make_equal(&self, reading: &Reading<'_>, held: Vec<Held>) -> Result<Equal, ReplicaError> {
         let Reading { command, requirement, deadline, .. } = reading;
         let held = match <[Held; 1]>::try_from(held) {
@@ -248,6 +249,9 @@ impl Replicas {
         };
         let now = if self.has_planted(Plant::ExpiredCompared) { 0 } else { command.now };
         let (whole, lacking) = lacking(&ReadCommand { now, ..(*command).clone() }, &held)?;
+        if !command.table.options().repairs_reads() {
+            return Ok(Equal::All(whole));
+        }
         self.read_repairs.note(!lacking.is_empty());
         let lacking = self.spoilt(lacking);
         let mut behind: Vec<NodeIndex> = lacking.iter().map(|(node, _)| *node).collect();

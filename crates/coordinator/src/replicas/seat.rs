@@ -232,7 +232,7 @@ impl RingSeat {
         let (address, host_id) = (member.candidate.address, member.candidate.host_id);
         let has_rows = member.state.has_rows();
         if host_id == self.known.host_id() {
-            return Way { address: address.ip(), remote: None, has_rows };
+            return Way { address, remote: None, has_rows };
         }
         let open = &mut *self.connections.borrow_mut();
         let is_ghost = |connection: &Connection| {
@@ -244,7 +244,7 @@ impl RingSeat {
         let connection = &open[&host_id];
         let (peer, latencies) = (connection.peer.clone(), Rc::clone(&connection.latencies));
         let remote = Remote { peer, other: self.known.other(host_id), latencies };
-        Way { address: address.ip(), remote: Some(remote), has_rows }
+        Way { address, remote: Some(remote), has_rows }
     }
 
     pub(super) fn has_planted(&self, plant: Plant) -> bool {

@@ -1,7 +1,7 @@
 //! The ring as one node sees it: who the replicas of a token are, and how each is reached.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ pub struct RingView {
 
 /// The way to a node.
 pub struct Way {
-    /// Its address, as clients are told it when it fails.
-    pub address: IpAddr,
+    /// Where other nodes reach it, as clients are told it when it fails.
+    pub address: SocketAddr,
     /// How it is asked; `None` for this node.
     pub remote: Option<Remote>,
     /// Does it have the rows of its tokens? If not, it is written to and counts as one that is away.
@@ -213,7 +213,7 @@ impl RingView {
     }
 
     /// As clients are told it.
-    pub(super) fn address_of(&self, node: NodeIndex) -> IpAddr {
+    pub(super) fn address_of(&self, node: NodeIndex) -> SocketAddr {
         self.ways[node.as_usize()].address
     }
 

@@ -1,6 +1,6 @@
 //! A write to the replicas of its partitions.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -413,7 +413,7 @@ pub(super) struct Tally {
     possible: Counted,
     /// All but those who said that they can not.
     not_failed: Counted,
-    failures: Vec<(IpAddr, Failure)>,
+    failures: Vec<(SocketAddr, Failure)>,
     /// The latest epoch of the schema that one of them knows at which the table was emptied, after this was planned.
     truncated_at: Option<u64>,
     was_sent: bool,
@@ -511,7 +511,7 @@ impl Tally {
     }
 
     /// Who failed, when those alone are too many: else the others' silence is to blame.
-    fn failed_for_good(&mut self) -> Option<Vec<(IpAddr, Failure)>> {
+    fn failed_for_good(&mut self) -> Option<Vec<(SocketAddr, Failure)>> {
         self.requirement.shortage(&self.not_failed)?;
         (!self.failures.is_empty()).then(|| std::mem::take(&mut self.failures))
     }

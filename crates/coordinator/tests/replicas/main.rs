@@ -6,6 +6,7 @@ mod fenced;
 mod joining;
 mod left_out;
 mod outdated;
+mod unrepaired;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -54,14 +55,24 @@ fn other_table() -> Arc<Table> {
     Arc::new(table.build().expect("a sound table"))
 }
 
+/// One that is not repaired when it is read.
+fn unrepaired_table() -> Arc<Table> {
+    let mut table = TableBuilder::new(TableId(Uuid::from_u128(9)), "ks", "unrepaired")
+        .column("pk", ColumnKind::PartitionKey(0), CqlType::Int)
+        .column("v", ColumnKind::Regular, CqlType::Text);
+    table.options.read_repair = "NONE".into();
+    Arc::new(table.build().expect("a sound table"))
+}
+
 fn schema(has_table: bool) -> Arc<Schema> {
-    let tables = [("t".to_owned(), table()), ("other".to_owned(), other_table())];
+    let tables = [table(), other_table(), unrepaired_table()];
+    let tables = tables.into_iter().map(|table| (table.name().to_owned(), table));
     let options = BTreeMap::from([("replication_factor".into(), "3".into())]);
     let keyspace = Keyspace {
         name: "ks".into(),
         replication: Replication { class: "SimpleStrategy".into(), options },
         durable_writes: true,
-        tables: tables.into_iter().filter(|_| has_table).collect(),
+        tables: tables.filter(|_| has_table).collect(),
         types: BTreeMap::new(),
     };
     Arc::new(Schema::new(1, [keyspace]))
@@ -157,7 +168,7 @@ impl Ring {
                 Remote { peer, other: Other::unwatched(), latencies: Rc::default() }
             };
             let way = |other: usize| Way {
-                address: address(other).ip(),
+                address: address(other),
                 remote: (other != node).then(|| remote(other)),
                 has_rows: joining != Some(other),
             };
@@ -421,7 +432,7 @@ fn a_replica_that_can_not_says_why() {
         let Err(ReplicaError::WriteFailure { received: 0..=2, required: 3, failures }) = failed else {
             panic!("{failed:?}");
         };
-        assert_eq!(failures, [(address(2).ip(), replica::Failure::NoTable { table: table().id() })]);
+        assert_eq!(failures, [(address(2), replica::Failure::NoTable { table: table().id() })]);
         ring.write(0, 1, "quorum", Consistency::Quorum).await.expect("the two others");
         // Another one is asked in its place.
         assert!(ring.read(0, 1, Consistency::Two).await.expect("the two others").is_some());

@@ -1,5 +1,9 @@
 //! Nodes as processes, which end with their test.
 
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+pub(crate) mod ring;
+
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -54,6 +58,15 @@ impl Node {
         let ready = self.says("ready: CQL on ");
         let options = ConnectOptions { answer_timeout: Some(PATIENCE), ..ConnectOptions::default() };
         Connection::open(ready.trim().rsplit(' ').next().expect("a word"), &options).expect("it listens")
+    }
+}
+
+impl Node {
+    /// Has it stand still, as if its machine hung; or go on.
+    pub(crate) fn stand_still(&self, stands_still: bool) {
+        let signal = if stands_still { "-STOP" } else { "-CONT" };
+        let status = Command::new("kill").args([signal, &self.process.id().to_string()]).status();
+        assert!(status.expect("it runs").success(), "node {} lives", self.number);
     }
 }
 

@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use coordinator::{Consistency, Coordinator, CoordinatorError, TimeoutKind, Timeouts};
-use read::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget};
+use read::{PartitionRows, ReadCommand, ReadPage, ReadPosition, ReadTarget, TooManyTombstones};
 use rows::{PartitionKey, Slices};
 use runtime::{Io, Piece, trace};
 use schema::ColumnKind;
@@ -23,7 +24,7 @@ use super::sort::sort;
 use super::spelled::Spelled;
 use super::virtual_read;
 use crate::catalog::Home;
-use crate::error::refuse;
+use crate::error::{FailedReplicas, refuse};
 use crate::memory::{AnswerRoom, ReadRoom};
 use crate::request::QueryOptions;
 use crate::response::{RowsBody, RowsResult, TombstoneWarning};
@@ -51,10 +52,12 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// Reads one page, for a request that has that much time left.
     pub(super) async fn read(
         &self,
         plan: &SelectPlan,
         command: &ReadCommand,
+        time: Duration,
     ) -> Result<ReadPage, CoordinatorError> {
         if plan.home == Home::MadeUp {
             trace::note(|| format!("Making up rows of {}", plan.table.name()));
@@ -68,7 +71,7 @@ impl Reader<'_> {
             };
             return Ok(virtual_read::read(rows, command, order).map_err(StorageError::from)?);
         }
-        self.coordinator.read(command, self.consistency).await
+        self.coordinator.read_within(command, self.consistency, time).await
     }
 }
 
@@ -275,7 +278,8 @@ impl<'a> Scan<'a> {
             let bytes = bytes / self.plan.repeats;
             self.command.limits.bytes = bytes;
             self.command.limits.bytes_max = bytes;
-            let read = self.deadline.within(pin!(self.reader.read(self.plan, &self.command))).await;
+            let time = self.deadline.left();
+            let read = self.deadline.within(pin!(self.reader.read(self.plan, &self.command, time))).await;
             match read.map_err(|timed_out| timed_out.of_read(consistency))? {
                 Err(CoordinatorError::Storage(StorageError::RowTooLarge { bytes })) => {
                     if has_any && self.is_paged() {
@@ -357,9 +361,9 @@ impl<'a> Scan<'a> {
             resume: if is_aggregate { command.resume.as_ref() } else { self.started_at.as_ref() },
             amounts: self.amounts,
         };
-        let found = match read {
+        let (found, replicas) = match read {
             Ok(page) => match self.tallies.add(&page, &spelled) {
-                Some(found) => found,
+                Some(found) => (found, FailedReplicas::with_tombstones()),
                 None => {
                     if is_aggregate {
                         self.report();
@@ -367,15 +371,16 @@ impl<'a> Scan<'a> {
                     return Ok(page);
                 }
             },
-            Err(CoordinatorError::Storage(StorageError::TooManyTombstones(found))) => {
+            Err(error) => {
+                let told = |error| QueryError::from_coordinator(error, self.reader.consistency);
+                let (found, replicas) = too_many_met(error).map_err(told)?;
                 self.tallies.add_failed(&found, &spelled);
-                *found
+                (found, replicas)
             }
-            Err(error) => return Err(QueryError::from_coordinator(error, self.reader.consistency)),
         };
         let what = too_many(&found, &spelled);
         self.report();
-        Err(QueryError::too_many_tombstones(self.reader.consistency, what))
+        Err(QueryError::too_many_tombstones(self.reader.consistency, replicas, what))
     }
 
     /// Says what there is to say of the tombstones counted so far.
@@ -456,4 +461,21 @@ async fn passing(
         passed.extend(is_any.then_some(partition));
     }
     passed
+}
+
+/// The tombstones that ended a read, and the replicas that came upon them.
+///
+/// # Errors
+/// It ended for another reason.
+fn too_many_met(error: CoordinatorError) -> Result<(TooManyTombstones, FailedReplicas), CoordinatorError> {
+    match error {
+        CoordinatorError::Storage(StorageError::TooManyTombstones(found)) => {
+            Ok((*found, FailedReplicas::with_tombstones()))
+        }
+        CoordinatorError::TooFew(too_few) => match too_few.tombstones() {
+            Some(found) => Ok((found.clone(), FailedReplicas::of_ring(&too_few))),
+            None => Err(CoordinatorError::TooFew(too_few)),
+        },
+        error => Err(error),
+    }
 }

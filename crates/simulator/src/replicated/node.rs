@@ -153,7 +153,7 @@ fn connect_all(world: &Rc<World>, node: usize, me: &Rc<dyn Node>, random: &Arc<S
         Remote { peer, other: Other::unwatched(), latencies: Rc::default() }
     };
     let way = |other: usize| Way {
-        address: address(other),
+        address: listening(other),
         remote: (other != node).then(|| connect(other)),
         has_rows: true,
     };
