@@ -6,7 +6,9 @@
 
 mod processes;
 
+use std::ffi::OsStr;
 use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
 
 use client::Connection;
 use processes::ring::RingOfThree;
@@ -117,4 +119,45 @@ fn a_node_lets_its_clients_go_and_is_taken_to_be_down_and_comes_back() {
     while count()[..] != 4_100_i64.to_be_bytes() {
         assert!(std::time::Instant::now() < end, "what it missed has not come");
     }
+}
+
+/// The directory of a table on a node.
+fn table_directory(root: &Path, table: &str) -> PathBuf {
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory).expect("it can be read") {
+            let path = entry.expect("it can be read").path();
+            if path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(table)) {
+                return path;
+            }
+            if path.is_dir() {
+                directories.push(path);
+            }
+        }
+    }
+    panic!("there is no table {table} in {}", root.display());
+}
+
+#[test]
+fn a_node_whose_disk_fails_is_taken_to_be_down() {
+    let ring = RingOfThree::new(NET, &[]);
+    let nodes: Vec<Node> = (1..=3).map(|node| ring.start(node)).collect();
+    let mut first = nodes[0].connect();
+    nodes[1..].iter().for_each(|node| drop(node.connect()));
+    let replication = "{'class': 'SimpleStrategy', 'replication_factor': 3}";
+    first.query(&format!("CREATE KEYSPACE k WITH replication = {replication}")).expect("a keyspace");
+    first.query("CREATE TABLE k.t (id int PRIMARY KEY, v text)").expect("a table");
+    let mut first = Listening::on(first);
+    first.writes(0..100);
+    assert!(ring.run_nodetool(3, "flush").status.success());
+    first.writes(100..200);
+    // What is to be flushed next finds no directory.
+    let directory = table_directory(&ring.data_directory(3), "t-");
+    std::fs::remove_dir_all(&directory).expect("it is there");
+    std::fs::write(&directory, b"").expect("written");
+    assert!(!ring.run_nodetool(3, "flush").status.success());
+    first.hears(StatusChangeKind::Down, ring.clients(3));
+    assert_eq!([ring.sees(1, 3), ring.sees(2, 3)], ['D', 'D']);
+    first.writes(200..300);
+    assert!(!ring.run_nodetool(3, "enablegossip").status.success(), "its disk has failed");
 }

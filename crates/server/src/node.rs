@@ -14,7 +14,7 @@ use assembly::{AnswerOptions, AssembledNode, NodeOptions, NodeView, PreparedOpti
 use cluster::membership::Known;
 use coordinator::replicas::Marks;
 use messaging::Secret;
-use runtime::{BoundListener, Runtime};
+use runtime::{BoundListener, LatestReader, Runtime};
 use storage::{Demand, LocalShards, Shards};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -323,12 +323,24 @@ fn node_options(options: ServerOptions, listen: SocketAddr) -> Result<NodeOption
     })
 }
 
+/// A node whose disks have failed is no replica any more: others are to take it to be down.
+async fn withdraw_when_failing(demand: LatestReader<Demand>, known: Known) {
+    if demand.wait_for(|demand| demand > Demand::Serve).await.is_ok() {
+        tracing::warn!(
+            "a disk has failed: this node tells the others nothing any more, they take it to be down"
+        );
+        known.withdraw(true);
+    }
+}
+
 /// What runs on a shard's thread for clients.
 async fn serve_shard(door: Door, seat: Seat) {
     let Seat { index, view, coordinator, engine } = seat;
     if let Some(known) = view.ring().filter(|_| index == 0) {
         let following = follow_ring(door.events.clone(), known.events());
         runtime::spawn_local("events of the ring", following);
+        let withdrawing = withdraw_when_failing(coordinator.health().demand(), known.clone());
+        runtime::spawn_local("a node that withdraws", withdrawing);
     }
     let shard_count = coordinator.owners().count();
     let demand = coordinator.health().demand();

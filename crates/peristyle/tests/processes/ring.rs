@@ -1,7 +1,8 @@
 //! A ring of three nodes with two shards each, on loopback addresses of its own.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::process::Command;
+use std::path::PathBuf;
+use std::process::{Command, Output};
 
 use super::Node;
 
@@ -36,7 +37,7 @@ impl RingOfThree {
         let (address, first) = (self.address(node), self.address(1));
         let mut command = Command::new(env!("CARGO_BIN_EXE_peristyle"));
         command.args(["serve", "--shards", "2", "--memory", "96MiB", "--seeds"]).arg(first.to_string());
-        command.arg("--data-dir").arg(self.directory.path().join(format!("node{node}")));
+        command.arg("--data-dir").arg(self.data_directory(node));
         command.arg("--listen").arg(format!("{address}:{clients}"));
         command.arg("--management").arg(format!("{address}:{management}"));
         command.arg("--listen-address").arg(address.to_string());
@@ -54,12 +55,22 @@ impl RingOfThree {
         SocketAddr::new(self.address(node), self.ports[1])
     }
 
+    /// Of a node.
+    pub(crate) fn data_directory(&self, node: u8) -> PathBuf {
+        self.directory.path().join(format!("node{node}"))
+    }
+
+    /// A command.
+    pub(crate) fn run_nodetool(&self, node: u8, word: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_peristyle"));
+        command.args(["nodetool", "-h"]).arg(self.address(node).to_string());
+        command.arg("-p").arg(self.ports[2].to_string()).arg(word).output().expect("it runs")
+    }
+
     /// What a command prints; it ends well.
     #[track_caller]
     pub(crate) fn nodetool(&self, node: u8, word: &str) -> String {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_peristyle"));
-        command.args(["nodetool", "-h"]).arg(self.address(node).to_string());
-        let output = command.arg("-p").arg(self.ports[2].to_string()).arg(word).output().expect("it runs");
+        let output = self.run_nodetool(node, word);
         assert!(output.status.success(), "{word}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("text")
     }

@@ -24,12 +24,14 @@ struct Wanted {
     enabled: bool,
 }
 
-/// In Cassandra's words: a node that was drained is only to be stopped.
-fn check_not_drained(state: &ManagementState, service: &str) -> Result<(), Refusal> {
-    match state.is_draining() {
-        true => Err(Refusal::conflict(format!("Unable to start {service} because the node was drained."))),
-        false => Ok(()),
-    }
+/// In Cassandra's words: a node that was drained is only to be stopped. So is one whose disk has failed.
+fn check_may_start(state: &ManagementState, service: &str) -> Result<(), Refusal> {
+    let why = match state.shards.health().demand().get() {
+        _ if state.is_draining() => "the node was drained",
+        Demand::Serve => return Ok(()),
+        Demand::StopClients | Demand::Die => "a disk has failed",
+    };
+    Err(Refusal::conflict(format!("Unable to start {service} because {why}.")))
 }
 
 async fn set_native_transport(
@@ -42,10 +44,7 @@ async fn set_native_transport(
         turn.disable().await;
         return Ok(Json(Done {}));
     }
-    check_not_drained(&state, "native transport")?;
-    if state.shards.health().demand().get() > Demand::Serve {
-        return Err(Refusal::conflict("Unable to start native transport because a disk has failed."));
-    }
+    check_may_start(&state, "native transport")?;
     turn.enable(state.view.ring()).map_err(|error| {
         let address = state.entrance.address();
         Refusal::conflict(format!(
@@ -63,7 +62,7 @@ async fn set_gossip(
     let known = state.view.ring().ok_or_else(|| Refusal::conflict("this node is in no ring"))?;
     let _turn = state.entrance.turn().await;
     if enabled {
-        check_not_drained(&state, "gossip")?;
+        check_may_start(&state, "gossip")?;
         tracing::info!("this node tells the others that it lives");
     } else {
         tracing::warn!("this node tells the others nothing any more: they take it to be down");
