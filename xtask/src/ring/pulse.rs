@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     let rate = match arguments.value("rate", 0.0)? {
         0.0 => {
             let drive: Vec<String> =
-                words(&["drive", "statement=mixed", "connections=8", "window=32", "seconds=5"]);
+                words(&["drive", "statement=mixed", "route=any", "connections=8", "window=32", "seconds=5"]);
             number(&loaded_by(&drive)?, "ops_per_s") / 2.0
         }
         rate => rate,
