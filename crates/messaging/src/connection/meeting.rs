@@ -25,6 +25,9 @@ use crate::handshake::{
 
 /// How long a handshake may take: longer than any network does, and short enough for who waits to be asked.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// A connection whose other side confirms nothing for so long has ended: 30 s in Cassandra
+/// (`internode_tcp_user_timeout`).
+const UNCONFIRMED_MAX: Duration = Duration::from_secs(10);
 /// So many bytes are read at once: no message of a handshake that is usual has more.
 const READ_BYTES: usize = 4 << 10;
 
@@ -112,7 +115,7 @@ impl Met {
 /// Dropped, the stream is closed.
 pub async fn accept(stream: ByteStream, node: &dyn Node, random: &dyn Random) -> Result<Met, MeetError> {
     within_patience(async move {
-        stream.set_nodelay()?;
+        prepare(&stream)?;
         let mut meeting = Meeting::of(Channel::Plain(stream));
         meeting.receive().await?;
         if meeting.input.first() == Some(&HANDSHAKE_BYTE) {
@@ -153,7 +156,7 @@ pub(super) async fn connect(
     random: &dyn Random,
 ) -> Result<Met, MeetError> {
     within_patience(async move {
-        stream.set_nodelay()?;
+        prepare(&stream)?;
         let must_encrypt = wanted.must_encrypt || node.must_encrypt(wanted.host_id);
         let channel = match (must_encrypt, node.credentials()) {
             (false, _) => Channel::Plain(stream),
@@ -178,6 +181,14 @@ pub(super) async fn connect(
         }
     })
     .await
+}
+
+/// A node that vanished is known to be gone by its heartbeats, long before its connections are. But while they stay,
+/// those that it made hold a place among [`Guests`](super::Guests), and on those to it nothing is sent when it is back,
+/// until TCP tries again, which it does less and less often.
+fn prepare(stream: &ByteStream) -> io::Result<()> {
+    stream.set_nodelay()?;
+    stream.set_unconfirmed_max(UNCONFIRMED_MAX)
 }
 
 async fn within_patience(meeting: impl Future<Output = Result<Met, MeetError>>) -> Result<Met, MeetError> {

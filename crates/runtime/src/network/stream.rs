@@ -4,6 +4,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::BufMut;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
@@ -94,6 +95,20 @@ impl ByteStream {
     pub fn set_nodelay(&self) -> io::Result<()> {
         match self {
             ByteStream::Tcp(stream) => stream.set_nodelay(true),
+            ByteStream::Memory(_) => Ok(()),
+        }
+    }
+
+    /// Has it end when the other side is gone without a word, as with a machine that lost its power: when it confirms
+    /// nothing of what it was sent for so long, or of the probes that it is sent while there is nothing else. One that
+    /// is slow confirms all the same; one whose program takes nothing for so long, though there is something, does not.
+    /// In memory there is no such end.
+    ///
+    /// # Errors
+    /// The connection has ended before it began.
+    pub fn set_unconfirmed_max(&self, time: Duration) -> io::Result<()> {
+        match self {
+            ByteStream::Tcp(stream) => super::system::set_unconfirmed_max(stream, time),
             ByteStream::Memory(_) => Ok(()),
         }
     }

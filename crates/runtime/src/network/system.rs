@@ -8,12 +8,15 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
+use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, TcpStream};
 
 /// Connections the kernel keeps before we accept them.
 const BACKLOG: i32 = 4096;
+/// Between two probes of a connection that is not heard.
+const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Sockets that listen on one address; the kernel spreads connections over them.
 pub(super) fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<StdListener>> {
@@ -48,6 +51,14 @@ pub(super) fn open(listener: StdListener) -> io::Result<TcpListener> {
 
 pub(super) async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     TcpStream::connect(address).await
+}
+
+/// Each of the two options alone leaves a hole: probes are sent only while nothing else is on the way, and the time
+/// alone counts only while something is.
+pub(super) fn set_unconfirmed_max(stream: &TcpStream, time: Duration) -> io::Result<()> {
+    let socket = SockRef::from(stream);
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(time).with_interval(PROBE_INTERVAL))?;
+    socket.set_tcp_user_timeout(Some(time))
 }
 
 pub(super) fn attach(stream: std::net::TcpStream) -> io::Result<TcpStream> {
@@ -90,6 +101,26 @@ mod tests {
         drop(client);
         drop(first);
         assert!(bind(address, 2).is_ok());
+    }
+
+    #[test]
+    fn the_kernel_is_told_when_a_silent_connection_ends() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
+        runtime.block_on(async {
+            let listener = bind(ANY_PORT, 1).expect("a free port").remove(0);
+            let stream = connect(listener.local_addr().expect("an address")).await.expect("connect");
+            let told = || {
+                let socket = SockRef::from(&stream);
+                let (is_probed, time) = (socket.keepalive()?, socket.tcp_keepalive_time()?);
+                let interval = socket.tcp_keepalive_interval()?;
+                Ok::<_, io::Error>((is_probed, time, interval, socket.tcp_user_timeout()?))
+            };
+            let (is_probed, .., unconfirmed_max) = told().expect("told");
+            assert_eq!((is_probed, unconfirmed_max), (false, None), "by default it stays for ever");
+            let time = Duration::from_secs(10);
+            set_unconfirmed_max(&stream, time).expect("taken");
+            assert_eq!(told().expect("told"), (true, time, PROBE_INTERVAL, Some(time)));
+        });
     }
 
     #[test]
