@@ -26,7 +26,7 @@ pub enum CoordinatorError {
     /// Nothing was done: what was proposed to the ring can not be.
     #[error("{what}")]
     RingRefuses { what: String },
-    /// It may be done all the same: the ring did not agree in time.
+    /// It may be done all the same, unless it is said that nothing was: the ring did not agree in time.
     #[error("the nodes of the ring have not agreed on it: {what}")]
     NotAgreed { what: String },
     #[error("keep the schema: {0}")]

@@ -143,7 +143,9 @@ fn of_proposal(error: ProposeError) -> CoordinatorError {
             CoordinatorError::SchemaMoved { based_on: 0, current: 0 }
         }
         ProposeError::Refused(refusal) => CoordinatorError::RingRefuses { what: refusal.to_string() },
-        ProposeError::Agreement(error) => CoordinatorError::NotAgreed { what: error.to_string() },
+        ProposeError::NoMajority { .. } | ProposeError::Agreement(_) => {
+            CoordinatorError::NotAgreed { what: error.to_string() }
+        }
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) type Heard = Rc<RefCell<BTreeMap<Uuid, Heartbeat>>>;
 pub(super) struct Heartbeat {
     pub(super) at: Instant,
     pub(super) is_serving: bool,
+    /// It was a farewell: it is to be taken for a node that does not live, and has its part in the agreement.
+    pub(super) is_withdrawn: bool,
 }
 
 /// Answers on urgent connections.
@@ -84,17 +86,15 @@ impl Service for Door {
         if !self.is_member(from.host_id) {
             return;
         }
-        match Said::read(&body) {
-            Some(Said::Heartbeat { is_serving }) => {
-                let now = Heartbeat { at: Instant::now(), is_serving };
-                self.heard.borrow_mut().insert(from.host_id, now);
-            }
-            Some(Said::Farewell) => {
-                if self.heard.borrow_mut().remove(&from.host_id).is_some() {
-                    self.known.look_again();
-                }
-            }
-            Some(Said::Question(_)) | None => {}
+        let (is_serving, is_withdrawn) = match Said::read(&body) {
+            Some(Said::Heartbeat { is_serving }) => (is_serving, false),
+            Some(Said::Farewell) => (false, true),
+            Some(Said::Question(_)) | None => return,
+        };
+        let now = Heartbeat { at: Instant::now(), is_serving, is_withdrawn };
+        let before = self.heard.borrow_mut().insert(from.host_id, now);
+        if is_withdrawn && before.is_some_and(|before| !before.is_withdrawn) {
+            self.known.look_again();
         }
     }
 }

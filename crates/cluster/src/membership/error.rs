@@ -73,6 +73,14 @@ pub enum ProposeError {
     /// It changes nothing.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// Most of those who vote are silent. Nothing was done.
+    #[error("{heard_count} of {voter_count} voters are heard, which is no majority; nothing was done")]
+    NoMajority {
+        /// How many are heard, this node among them if it votes.
+        heard_count: usize,
+        /// How many there are.
+        voter_count: usize,
+    },
     /// It was not agreed on, or it is not known whether it was.
     #[error(transparent)]
     Agreement(#[from] AgreementError),

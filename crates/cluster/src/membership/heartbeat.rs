@@ -45,8 +45,11 @@ pub(super) fn look(known: &Known, heard: &Heard, last: Instant) {
         let host_id = member.candidate.host_id;
         if host_id != known.host_id() {
             let last = heard.borrow().get(&host_id).copied();
-            known.other(host_id).set_silence(last.map(|last| now.saturating_duration_since(last.at)));
-            let alive = last.filter(|last| now < last.at + SILENCE);
+            let is_heard = last.is_some_and(|last| now < last.at + SILENCE);
+            let last = last.filter(|last| !last.is_withdrawn);
+            let silence = last.map(|last| now.saturating_duration_since(last.at));
+            known.other(host_id).note_silence(silence, is_heard);
+            let alive = last.filter(|_| is_heard);
             known.set(host_id, alive.is_some(), alive.is_some_and(|last| last.is_serving));
         }
     }

@@ -68,8 +68,10 @@ pub struct Other {
     is_gone: AtomicBool,
     /// That of its last life that was heard; 0 before.
     incarnation: AtomicU64,
-    /// How old its last heartbeat was when it was looked last; `None` before the first.
+    /// How old its last heartbeat was when it was looked last; `None` before the first, and when it has withdrawn.
     silence: Mutex<Option<Duration>>,
+    /// It was heard not long ago, if only to say that it has withdrawn.
+    is_heard: AtomicBool,
 }
 
 /// What clients may want to hear of.
@@ -140,13 +142,20 @@ impl Other {
         Some(self.incarnation.load(Ordering::Relaxed)).filter(|incarnation| *incarnation > 0)
     }
 
-    /// How old its last heartbeat was when it was looked last; `None` before the first.
+    /// How old its last heartbeat was when it was looked last; `None` before the first, and when it has withdrawn.
     pub fn silence(&self) -> Option<Duration> {
         *lock(&self.silence)
     }
 
-    pub(super) fn set_silence(&self, silence: Option<Duration>) {
+    /// Does it have its part in the agreement, as far as is known? Also when it says to be taken for one that does not
+    /// live.
+    pub(super) fn is_heard(&self) -> bool {
+        self.is_heard.load(Ordering::Acquire)
+    }
+
+    pub(super) fn note_silence(&self, silence: Option<Duration>, is_heard: bool) {
         *lock(&self.silence) = silence;
+        self.is_heard.store(is_heard, Ordering::Release);
     }
 }
 

@@ -16,8 +16,8 @@ use super::presence::{self, Claims};
 use super::proposer::Proposal;
 use super::{Doors, Hybrid, Known, MembershipError, MembershipOptions, ProposeError, Speaker};
 use super::{heartbeat, joining, standing, voters};
-use crate::metadata::{MetadataMachine, Refusal, check_same, decode_outcome};
-use crate::raft::{Agreement, AgreementOptions, Answers, has_log};
+use crate::metadata::{Agreed, Command, MetadataMachine, Refusal, check_same, decode_outcome};
+use crate::raft::{Agreement, AgreementError, AgreementOptions, Answers, has_log};
 
 /// After so many entries agreement keeps what they made instead of them.
 const SNAPSHOT_ENTRY_COUNT: u64 = 1_000;
@@ -202,14 +202,29 @@ async fn tick(known: Known, agreement: Agreement<MetadataMachine>, heard: Heard,
 /// Proposes, and tells what came of it.
 async fn settle(known: &Known, agreement: &Agreement<MetadataMachine>, id: Uuid, proposal: Proposal) {
     let Proposal { command, outcome } = proposal;
-    let agreed = agreement.propose(id, command.encode()).await;
-    let told = agreed.map_err(ProposeError::from).and_then(|agreed| Ok(decode_outcome(&agreed)?));
+    let told = propose(known, agreement, id, &command).await;
     // Who plans anew against a schema that is behind is refused again, much sooner than that comes.
     if let Err(ProposeError::Refused(Refusal::Moved { current, .. })) = &told {
         _ = timeout(OTHERS_PATIENCE, known.schema_is_here(*current)).await;
     }
     // Who asked may have gone.
     _ = outcome.send(told);
+}
+
+/// Waits while a leader is elected, and for as long as most voters are heard.
+async fn propose(
+    known: &Known,
+    agreement: &Agreement<MetadataMachine>,
+    id: Uuid,
+    command: &Command,
+) -> Result<Agreed, ProposeError> {
+    voters::are_heard(known, agreement).await?;
+    tokio::select! {
+        biased;
+        agreed = agreement.propose(id, command.encode()) => Ok(decode_outcome(&agreed?)?),
+        // They were there when it was proposed: some may have it.
+        () = voters::are_silent(known, agreement) => Err(AgreementError::InDoubt.into()),
+    }
 }
 
 /// A task that ends with who began it.

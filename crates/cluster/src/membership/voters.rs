@@ -4,15 +4,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
-use super::Known;
+use super::{Known, ProposeError};
 use crate::metadata::{Candidate, Member, MemberState, Members, MetadataMachine};
 use crate::raft::{Agreement, Standing};
 
 /// So often it is looked whether there are too few.
 const INTERVAL: Duration = Duration::from_millis(50);
+/// So long most of them may be silent, beyond what heartbeats take to tell that, before nothing is expected of them:
+/// they may have been away for a moment.
+const SILENCE_MAX: Duration = Duration::from_secs(1);
 
 /// Gives members the log and makes learners voters, one after the other, whenever this node leads and there are too
 /// few.
@@ -67,6 +70,45 @@ pub(super) async fn are_enough(known: &Known, agreement: &Agreement<MetadataMach
     while are_missing() {
         sleep(INTERVAL).await;
     }
+}
+
+/// Waits until most of them are heard, so that they can agree on something.
+///
+/// # Errors
+/// They are not, for a while.
+pub(super) async fn are_heard(
+    known: &Known,
+    agreement: &Agreement<MetadataMachine>,
+) -> Result<(), ProposeError> {
+    let hearing = async {
+        while !is_majority_heard(known, agreement) {
+            sleep(INTERVAL).await;
+        }
+    };
+    timeout(SILENCE_MAX, hearing).await.map_err(|_| {
+        let voters = agreement.standing().voters;
+        let heard_count = voters.iter().filter(|voter| is_heard(known, **voter)).count();
+        ProposeError::NoMajority { heard_count, voter_count: voters.len() }
+    })
+}
+
+/// Waits until most of them have been silent for a while.
+pub(super) async fn are_silent(known: &Known, agreement: &Agreement<MetadataMachine>) {
+    let mut heard = Instant::now();
+    while heard.elapsed() < SILENCE_MAX {
+        sleep(INTERVAL).await;
+        if is_majority_heard(known, agreement) {
+            heard = Instant::now();
+        }
+    }
+}
+
+fn is_majority_heard(known: &Known, agreement: &Agreement<MetadataMachine>) -> bool {
+    agreement.is_majority(|voter| is_heard(known, voter))
+}
+
+fn is_heard(known: &Known, voter: Uuid) -> bool {
+    voter == known.host_id() || known.other_member(voter).is_some_and(|other| other.is_heard())
 }
 
 /// A member that does not get the log: the leader that let it in has told it so, and died before it kept that. It does

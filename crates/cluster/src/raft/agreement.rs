@@ -246,6 +246,14 @@ impl<M: Machine> Agreement<M> {
         self.0.links.to(member, Address(address))
     }
 
+    /// Can those agree on something? While voters change, most of those that were and of those that will be must.
+    pub fn is_majority(&self, is_there: impl Fn(Uuid) -> bool) -> bool {
+        let metrics = self.metrics();
+        let configs = metrics.membership_config.membership().get_joint_config();
+        let there_count = |voters: &BTreeSet<Uuid>| voters.iter().filter(|voter| is_there(**voter)).count();
+        configs.iter().all(|voters| 2 * there_count(voters) > voters.len())
+    }
+
     /// What is known at this moment.
     pub fn standing(&self) -> Standing {
         let metrics = self.metrics();

@@ -24,7 +24,7 @@ use super::{Doors, Event, Known, MembershipError, MembershipOptions, ProposeErro
 use super::{FAREWELL, SILENCE, proposals, take_part};
 use crate::metadata::testing::candidate;
 use crate::metadata::{Agreed, Candidate, Command, MemberState, Metadata, Refusal};
-use crate::raft::Timing;
+use crate::raft::{AgreementError, Timing};
 
 /// Hosts, with what each has written down.
 struct World {
@@ -322,6 +322,57 @@ fn a_node_that_withdraws_is_down_at_once_and_has_its_part_in_the_agreement() {
         nodes[2].known.withdraw(false);
         sleep(FAREWELL).await;
         assert!(is_alive(&nodes[0]) && nodes[0].known.other(host_id).is_up());
+    });
+}
+
+#[test]
+fn without_a_majority_a_change_is_refused_soon_and_made_once_there_is_one() {
+    run(async {
+        let world = World::new(3);
+        let mut nodes = world.ring().await;
+        sleep(Duration::from_secs(5)).await;
+        nodes.truncate(1);
+        // They were heard a moment ago.
+        let begun = Instant::now();
+        let in_doubt = nodes[0].change(0, keyspace("k")).await.expect_err("two of three are gone");
+        assert_eq!(in_doubt, ProposeError::Agreement(AgreementError::InDoubt));
+        assert!(begun.elapsed() < Duration::from_millis(2_500), "{:?}", begun.elapsed());
+        let begun = Instant::now();
+        let refused = nodes[0].change(0, keyspace("k")).await.expect_err("they are still gone");
+        assert_eq!(refused, ProposeError::NoMajority { heard_count: 1, voter_count: 3 });
+        assert!(begun.elapsed() < Duration::from_millis(1_500), "{:?}", begun.elapsed());
+        nodes.extend([1, 2].map(|node| world.start(node, &[0])));
+        sleep(Duration::from_secs(5)).await;
+        let epoch = nodes[0].known.schema_epoch();
+        nodes[0].change(epoch, keyspace("l")).await.expect("they are back");
+    });
+}
+
+#[test]
+fn a_change_waits_for_a_leader_that_most_can_elect() {
+    run(async {
+        let world = World::new(3);
+        let mut nodes = world.ring().await;
+        sleep(Duration::from_secs(5)).await;
+        // The founder leads.
+        drop(nodes.remove(0));
+        let begun = Instant::now();
+        nodes[0].change(0, keyspace("k")).await.expect("two of three elect one of them");
+        assert!(begun.elapsed() > SILENCE, "{:?}", begun.elapsed());
+    });
+}
+
+#[test]
+fn nodes_that_have_withdrawn_are_a_majority_all_the_same() {
+    run(async {
+        let world = World::new(3);
+        let nodes = world.ring().await;
+        sleep(Duration::from_secs(5)).await;
+        nodes[1].known.withdraw(true);
+        nodes[2].known.withdraw(true);
+        sleep(Duration::from_secs(5)).await;
+        assert!(nodes[1..].iter().all(|node| !nodes[0].known.other(node.known.host_id()).is_alive()));
+        nodes[0].change(0, keyspace("k")).await.expect("agreed");
     });
 }
 
