@@ -97,10 +97,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
 }
 
 /// What a registry would be sent. Nothing is sent, nothing is asked, and nothing is compiled, which `check` has done.
+/// Without lock files, which would name the crates that `patches` stands in for: a registry would be asked for those.
 fn test_packages() -> Result<Tally, Failure> {
     let mut command = cargo();
     command.args(["package", "--quiet", "--workspace", "--exclude", "xtask"]);
-    command.args(["--exclude", "peristyle-simulator", "--no-verify", "--allow-dirty", "--offline"]);
+    command.args(["--exclude", "peristyle-simulator", "--exclude", "base2histogram"]);
+    command.args(["--exclude-lockfile", "--no-verify", "--allow-dirty", "--offline"]);
     step("packages that can be published", &mut command)
 }
 

@@ -98,7 +98,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         value: "auto or SIZE",
         default: "auto",
         about: "Memory budget of the whole process, at least 64MiB, and with many shards or in a ring more \
-                (22MiB, 32MiB in a ring, 5MiB for each shard, and 16MiB); `auto` is a quarter of what the machine or \
+                (22MiB, 6MiB in a ring, 5MiB for each shard, and 16MiB); `auto` is a quarter of what the machine or \
                 the control group can give. The program and each shard have theirs first. Of the rest a \
                 quarter is for memtables, three eighths for the \
                 cache (and what memtables do not use, for as long as they do not), an eighth for requests and \

@@ -30,7 +30,7 @@ const ROOT_FILES: &[&str] = &[
     "rustfmt.toml",
 ];
 const ROOT_FOLDERS: &[&str] =
-    &[".cargo", ".ci", ".github", "crates", "docs", "fuzz", "lab", "tests", "xtask"];
+    &[".cargo", ".ci", ".github", "crates", "docs", "fuzz", "lab", "patches", "tests", "xtask"];
 
 /// Nothing new above the limit, and what is above it only shrinks.
 pub(crate) fn lengths(tree: &Tree) -> Vec<Complaint> {
