@@ -176,6 +176,7 @@ mod tests {
             memory_bytes: 64 << 20,
             process,
             is_killed: last == 2,
+            replaces_itself: last == 2,
         };
         Description {
             ports: Ports { cql: 9042, storage: 7000, management: 7199 },

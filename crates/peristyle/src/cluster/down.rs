@@ -1,7 +1,7 @@
 //! `down`: all nodes are stopped in order, and forgotten if that is wished.
 
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -72,13 +72,16 @@ pub(super) fn has_ended(node: &Node, within: Duration) -> bool {
 
 fn remove_files(directory: &Path, number: usize) -> Result<(), ClusterError> {
     let (data, log) = node::files(directory, number);
-    for (outcome, path) in [(fs::remove_dir_all(&data), &data), (fs::remove_file(&log), &log)] {
-        match outcome {
-            Err(source) if source.kind() != ErrorKind::NotFound => {
-                return Err(ClusterError::file("delete", path, source));
-            }
-            _ => {}
+    deleted(fs::remove_dir_all(&data), &data)?;
+    deleted(fs::remove_file(&log), &log)
+}
+
+/// What is not there is deleted, too.
+pub(super) fn deleted(outcome: io::Result<()>, path: &Path) -> Result<(), ClusterError> {
+    match outcome {
+        Err(source) if source.kind() != ErrorKind::NotFound => {
+            Err(ClusterError::file("delete", path, source))
         }
+        _ => Ok(()),
     }
-    Ok(())
 }

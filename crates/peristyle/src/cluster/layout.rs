@@ -98,6 +98,7 @@ impl Wanted {
             memory_bytes,
             process: None,
             is_killed: false,
+            replaces_itself: false,
         };
         let config = Config::default();
         let ports = Ports {

@@ -68,7 +68,13 @@ enum ClusterCommand {
     /// Have a paused node go on
     Resume(OneNode),
     /// Start a node that is down, and wait until it serves
-    Start(OneNode),
+    Start {
+        #[command(flatten)]
+        node: OneNode,
+        /// Delete what it has written first: an empty node takes its place, and serves once it has its rows
+        #[arg(long)]
+        replace: bool,
+    },
     /// Cut two nodes off from each other
     Cut {
         /// Number of the one
@@ -122,7 +128,8 @@ fn execute(arguments: &ClusterArguments, out: &mut impl Write) -> Result<(), Clu
         .map_err(|source| ClusterError::file("find", &arguments.data_dir, source))?;
     match &arguments.command {
         ClusterCommand::Up(wanted) => up::up(directory, wanted, out),
-        ClusterCommand::Start(node) => up::start(directory, node.number, out),
+        ClusterCommand::Start { node, replace: false } => up::start(directory, node.number, out),
+        ClusterCommand::Start { node, replace: true } => up::replace(directory, node.number, out),
         ClusterCommand::Down { remove } => down::down(directory, *remove, out),
         ClusterCommand::Status => status::print(directory, out),
         ClusterCommand::Kill(node) => harm::kill(directory, node.number, out),

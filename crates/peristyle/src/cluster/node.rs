@@ -35,6 +35,9 @@ pub(super) struct Node {
     pub(super) process: Option<ProcessId>,
     /// It ended by `kill` and was not started since.
     pub(super) is_killed: bool,
+    /// It has lost its disk before, and takes its own place when it starts. Once it has that, this makes no difference.
+    #[serde(default)]
+    pub(super) replaces_itself: bool,
 }
 
 impl Node {
@@ -99,7 +102,6 @@ pub(super) fn files(directory: &Path, number: usize) -> (PathBuf, PathBuf) {
 fn words(directory: &Path, cluster: &Description, number: usize) -> Result<Vec<String>, ClusterError> {
     let node = cluster.node(number)?;
     let address = node.address;
-    let seed = cluster.node(1)?.address;
     let (data, _) = files(directory, number);
     let Ports { storage, management, .. } = cluster.ports;
     let options = [
@@ -108,17 +110,32 @@ fn words(directory: &Path, cluster: &Description, number: usize) -> Result<Vec<S
         ("--management", format!("{address}:{management}")),
         ("--listen-address", address.to_string()),
         ("--storage-port", storage.to_string()),
-        ("--seeds", seed.to_string()),
+        ("--seeds", seeds(cluster, node)),
         ("--cluster-name", CLUSTER_NAME.to_owned()),
         ("--datacenter", node.datacenter.clone()),
         ("--rack", node.rack.clone()),
         ("--shards", node.shards.to_string()),
         ("--memory", format!("{}MiB", node.memory_bytes >> 20)),
     ];
-    let options = options.into_iter().flat_map(|(name, value)| [name.to_owned(), value]);
+    let replaces = node.replaces_itself.then(|| ("--replace-address", address.to_string()));
+    let options = options.into_iter().chain(replaces);
+    let options = options.flat_map(|(name, value)| [name.to_owned(), value]);
     let flag = |name: &str| format!("--{}", name.replace('_', "-"));
     let settings = cluster.settings.iter().flat_map(|(name, value)| [flag(name), value.clone()]);
     Ok(std::iter::once("serve".to_owned()).chain(options).chain(settings).collect())
+}
+
+/// Whom a node asks. One that lost its disk may be the first, and asks the others.
+fn seeds(cluster: &Description, node: &Node) -> String {
+    let nodes = cluster.nodes.iter();
+    let seeds: Vec<String> = match node.replaces_itself {
+        true => nodes
+            .filter(|other| other.address != node.address)
+            .map(|other| other.address.to_string())
+            .collect(),
+        false => nodes.take(1).map(|first| first.address.to_string()).collect(),
+    };
+    seeds.join(",")
 }
 
 /// Starts a node that is to outlive us.
@@ -186,6 +203,15 @@ mod tests {
         ];
         assert_eq!(words.join(" "), expected.join(" "));
         assert!(words.contains(&CLUSTER_NAME.to_owned()), "one word");
+    }
+
+    #[test]
+    fn a_node_that_lost_its_disk_asks_the_others_for_its_place() {
+        let mut cluster = cluster(&Wanted::default());
+        cluster.nodes[0].replaces_itself = true;
+        let words = words(Path::new("/c"), &cluster, 1).unwrap().join(" ");
+        assert!(words.contains("--seeds 127.0.0.2,127.0.0.3 "), "{words}");
+        assert!(words.ends_with(" --replace-address 127.0.0.1"), "{words}");
     }
 
     #[test]

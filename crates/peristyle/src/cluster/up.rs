@@ -1,5 +1,6 @@
 //! `up` and `start`: nodes are started, and waited for until they serve.
 
+use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -66,6 +67,21 @@ pub(super) fn start(directory: &Path, number: usize, out: &mut impl Write) -> Re
         true => Err(ClusterError::Running(number)),
         false => bring_up(&claim, &mut cluster, &[number], out),
     }
+}
+
+/// Starts one node that is down, without its disk, in its own place.
+pub(super) fn replace(directory: &Path, number: usize, out: &mut impl Write) -> Result<(), ClusterError> {
+    let (claim, mut cluster) = Claim::with_cluster(directory)?;
+    let node = cluster.node_mut(number)?;
+    if node.runs() {
+        return Err(ClusterError::Running(number));
+    }
+    node.replaces_itself = true;
+    // First: a node that finds its directory empty does not come in otherwise.
+    claim.save(&cluster)?;
+    let (data, _) = node::files(directory, number);
+    down::deleted(fs::remove_dir_all(&data), &data)?;
+    bring_up(&claim, &mut cluster, &[number], out)
 }
 
 /// Starts these nodes and waits until all of them serve; if one does not, none of them is left.
