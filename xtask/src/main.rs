@@ -111,7 +111,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "ring-faults",
-        options: "[ycsb] [datacenters] [disk] [away] [--minutes N] [--rest SECONDS] [--rows N] [--seed S] [--short] [--out FILE]",
+        options: "[ycsb] [datacenters] [disk] [away] [replace] [recover] [--minutes N] [--rest SECONDS] [--rows N] [--seed S] [--short] [--out FILE]",
         about: "YCSB and writers who keep count while nodes are killed, paused, cut off: every replica is checked by itself",
         run: ring::faults::run,
     },

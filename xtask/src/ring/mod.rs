@@ -94,6 +94,19 @@ impl Ring {
         output(self.command().args(words)).map(|_| ())
     }
 
+    /// Where a node keeps its data; `peristyle cluster` names it so.
+    fn directory(&self, number: usize) -> PathBuf {
+        self.data.join(format!("node-{number}"))
+    }
+
+    /// `peristyle ring WORDS…` on the directory of a node that is stopped.
+    fn on_stopped(&self, number: usize, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.binary);
+        let (word, others) = words.split_first().expect("what to do");
+        command.args(["ring", word, "--data-dir"]).arg(self.directory(number)).args(others);
+        command
+    }
+
     /// All nodes.
     fn hosts(&self) -> Vec<Host> {
         let host = |number: usize| Host { number, cql: self.address(&format!("127.0.0.{number}")) };

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::super::{Host, Ring};
-use super::work::{Orders, Work, select_all, table, wrong_rows};
+use super::work::{Orders, Work, select_all, table};
 use super::{Plan, QUORUM, REPLICATION, Verdict, contents, such};
 use crate::measure::statements;
 use crate::report::Failure;
@@ -67,11 +67,7 @@ pub(super) fn run(plan: &Plan, folder: &Path) -> Result<Verdict, Failure> {
     let handed = start.elapsed();
     contents::until_equal(&ring, &select_all(ROWS), super::SETTLE_MAX, |_| false)?;
     let equal = start.elapsed();
-    let alone = contents::while_alone(&ring, || contents::of_all(&ring, &select_all(ROWS)))?;
-    for (host, contents) in hosts.iter().zip(&alone) {
-        let wrong = wrong_rows(&done.ledger, contents);
-        verdict.check(wrong.is_empty(), || such(&format!("rows on node {} alone", host.number), &wrong));
-    }
+    contents::check_each_alone(&ring, ROWS, &done.ledger, &mut verdict)?;
     let (mutation_count, mended_count) =
         (told(&cluster, "mutation_count=")?, told(&cluster, "mended_count=")?);
     verdict.check(mended_count == 0, || format!("{mended_count} partitions were compared and mended"));

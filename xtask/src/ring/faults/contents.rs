@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::super::{Host, Ring};
+use super::work::{Ledger, select_all, wrong_rows};
+use super::{Verdict, such};
 use crate::report::Failure;
 use crate::wire::{Answer, Connection, Request};
 
@@ -51,6 +53,23 @@ pub(super) fn while_alone<T>(ring: &Ring, look: impl FnOnce() -> Result<T, Failu
     let seen = look();
     ring.order(&["heal"])?;
     seen
+}
+
+/// Holds against a ledger what each node has of a table by itself, and nodes against each other.
+pub(super) fn check_each_alone(
+    ring: &Ring,
+    table: &str,
+    ledger: &Ledger,
+    verdict: &mut Verdict,
+) -> Result<(), Failure> {
+    let alone = while_alone(ring, || of_all(ring, &select_all(table)))?;
+    for (host, contents) in ring.hosts().iter().zip(&alone) {
+        let wrong = wrong_rows(ledger, contents);
+        verdict.check(wrong.is_empty(), || such(&format!("rows on node {} alone", host.number), &wrong));
+    }
+    let differing = differing(&alone);
+    verdict.check(differing.is_empty(), || such("rows in which nodes differ", &differing));
+    Ok(())
 }
 
 /// The rows of which nodes have different ones.

@@ -5,6 +5,8 @@
 //!   datacenters   two data centres of two racks: each goes on at LOCAL_QUORUM while the other is cut off
 //!   disk          a node's disk is full: the others go on, and it has what it missed once there is room
 //!   away          a node is away while others are written to, and is sent what it missed from their logs
+//!   replace       a node loses its disk under writes, and an empty one takes its place
+//!   recover       two of three voters are lost for good, and the ring goes on by force
 //!   client        a request goes to one node; which one lost it is known
 //!   work          writers who know what each of their rows may hold
 //!   harm          what was done to which node when, and which lost requests that excuses
@@ -19,6 +21,8 @@ mod contents;
 mod datacenters;
 mod disk;
 pub(super) mod harm;
+mod recover;
+mod replace;
 pub(super) mod work;
 mod ycsb;
 
@@ -115,6 +119,8 @@ const PARTS: &[Part] = &[
     Part { name: "datacenters", run: datacenters::run },
     Part { name: "disk", run: disk::run },
     Part { name: "away", run: away::run },
+    Part { name: "replace", run: replace::run },
+    Part { name: "recover", run: recover::run },
 ];
 
 /// Runs the parts named, or all.
