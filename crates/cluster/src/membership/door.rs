@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use super::Known;
 use super::letting_in::Newcomer;
 use super::message::{Question, Reply, Said};
 use super::presence::Claims;
-use crate::metadata::{MemberState, MetadataMachine};
+use crate::metadata::{Candidate, MemberState, MetadataMachine};
 use crate::raft::{Agreement, Answers, FOR_AGREEMENT};
 
 /// When the others were heard last.
@@ -66,19 +67,18 @@ impl Service for Door {
                 return;
             }
         };
-        match self.asked_to_let_in(from.host_id, &question) {
-            Some(newcomer) => {
-                let patience = request.deadline.saturating_duration_since(Instant::now());
-                runtime::spawn_local("membership answer", async move {
-                    let reply = newcomer.let_in(patience).await;
-                    // It is short.
-                    _ = request.answer(|out| reply.put(out));
-                });
+        match question {
+            Question::Join(candidate) => self.let_in(from.host_id, candidate, None, request),
+            Question::Replace(candidate, replaced) => {
+                self.let_in(from.host_id, candidate, Some(replaced), request);
             }
-            None => {
-                let reply = self.reply(from.host_id, &question);
-                _ = request.answer(|out| reply.put(out));
+            Question::Present(claim) => {
+                let (claims, host_id) = (self.claims.clone(), from.host_id);
+                answer_later(request, async move { claims.hear(host_id, claim).await });
             }
+            Question::Ring => answer(request, &self.ring()),
+            Question::Hears(host_id) => answer(request, &Reply::Hears(self.hears(host_id))),
+            Question::Standing => answer(request, &self.standing(from.host_id)),
         }
     }
 
@@ -100,45 +100,39 @@ impl Service for Door {
 }
 
 impl Door {
-    /// What of a question can be answered at once.
-    fn reply(&self, from: Uuid, question: &Question) -> Reply {
-        let known = &self.known;
-        match question {
-            Question::Ring => {
-                let cluster_id = known.members().map(|members| members.cluster_id());
-                let rival = self.may_found.then(|| known.host_id());
-                Reply::Ring { cluster_id, rival: rival.filter(|_| cluster_id.is_none()) }
-            }
-            Question::Present(claim) if self.claims.hear(from, *claim) => Reply::Present(self.claims.all()),
-            Question::Present(_) => Reply::Later("it knows of no such member".to_owned()),
-            Question::Hears(host_id) => {
-                let is_heard = || known.other_member(*host_id).is_some_and(|other| other.is_alive());
-                Reply::Hears(*host_id == known.host_id() || is_heard())
-            }
-            Question::Standing => {
-                let ring_epoch = known.members().map_or(0, |members| members.epoch());
-                Reply::Standing { ring_epoch, is_member: self.is_member(from) }
-            }
-            Question::Join(_) | Question::Replace(..) => Reply::Later("a node asks for itself".to_owned()),
-        }
+    /// Is there a ring, and else might this node found one?
+    fn ring(&self) -> Reply {
+        let cluster_id = self.known.members().map(|members| members.cluster_id());
+        let rival = self.may_found.then(|| self.known.host_id());
+        Reply::Ring { cluster_id, rival: rival.filter(|_| cluster_id.is_none()) }
     }
 
-    /// Who asks to be let in for itself.
-    fn asked_to_let_in(&self, from: Uuid, question: &Question) -> Option<Newcomer> {
-        let (candidate, replaces) = match question {
-            Question::Join(candidate) => (candidate, None),
-            Question::Replace(candidate, replaced) => (candidate, Some(*replaced)),
-            _ => return None,
-        };
-        (candidate.host_id == from).then(|| Newcomer {
+    fn hears(&self, host_id: Uuid) -> bool {
+        let is_heard = || self.known.other_member(host_id).is_some_and(|other| other.is_alive());
+        host_id == self.known.host_id() || is_heard()
+    }
+
+    fn standing(&self, from: Uuid) -> Reply {
+        let ring_epoch = self.known.members().map_or(0, |members| members.epoch());
+        Reply::Standing { ring_epoch, is_member: self.is_member(from) }
+    }
+
+    /// A node asks to be let in, for itself.
+    fn let_in(&self, from: Uuid, candidate: Candidate, replaces: Option<SocketAddr>, request: Request) {
+        if candidate.host_id != from {
+            return answer(request, &Reply::Later("a node asks for itself".to_owned()));
+        }
+        let newcomer = Newcomer {
             known: self.known.clone(),
             agreement: self.agreement.clone(),
             claims: self.claims.clone(),
             id: self.random.uuid_v4(),
-            candidate: candidate.clone(),
+            candidate,
             replaces,
             listened_for: self.begun.elapsed(),
-        })
+        };
+        let patience = request.deadline.saturating_duration_since(Instant::now());
+        answer_later(request, newcomer.let_in(patience));
     }
 
     /// Is it one to whom anybody listens?
@@ -147,4 +141,15 @@ impl Door {
         let member = members.as_ref().and_then(|members| members.get(host_id));
         member.is_some_and(|member| member.state != MemberState::Lost)
     }
+}
+
+fn answer(request: Request, reply: &Reply) {
+    // It is short.
+    _ = request.answer(|out| reply.put(out));
+}
+
+/// Answers when it is known what.
+fn answer_later(request: Request, reply: impl Future<Output = Reply> + 'static) {
+    let answering = async move { answer(request, &reply.await) };
+    runtime::spawn_local("membership answer", Box::pin(answering));
 }

@@ -4,17 +4,13 @@
 //! seeds say that they know of none: one that can not be asked may know of one. Where two were each told to be the
 //! first, the one with the lesser id founds. All others ask until they are let in.
 
-use std::cell::RefCell;
-use std::net::SocketAddr;
-use std::rc::Rc;
 use std::time::Duration;
 
-use messaging::{Node, Peer, PeerOptions, Purpose};
 use runtime::{Plant, Runtime};
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::message::{Question, Reply, Said};
+use super::contact::{Contact, Contacts};
+use super::message::{Question, Reply};
 use super::{Known, MembershipError, MembershipOptions};
 use crate::metadata::{Command, MetadataMachine, Refusal, decode_outcome};
 use crate::raft::{Agreement, AgreementError, COMMAND_BYTES_MAX};
@@ -26,21 +22,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// So often the log says what is waited for.
 const TELL_AFTER: Duration = Duration::from_secs(5);
 
-/// Another node that is asked first.
-pub(super) struct Seed {
-    address: SocketAddr,
-    peer: Peer,
-    task: JoinHandle<()>,
-    /// Why it was not reached.
-    trouble: Rc<RefCell<Option<String>>>,
-}
-
-impl Drop for Seed {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 /// Comes into a ring, or founds it; returns when this node is a member.
 ///
 /// # Errors
@@ -49,11 +30,11 @@ pub(super) async fn come_in(
     options: &MembershipOptions,
     runtime: &Runtime,
     known: &Known,
-    node: &Rc<dyn Node>,
+    contacts: &Contacts,
     agreement: &Agreement<MetadataMachine>,
 ) -> Result<(), MembershipError> {
     let may_found = options.may_found() || runtime.plants.has(Plant::FoundsAlone);
-    let seeds = Seed::of(options, runtime, node);
+    let seeds = &contacts.to_seeds(options);
     if options.replaces.is_some() && !options.history.is_empty() {
         return Err(MembershipError::NotEmpty);
     }
@@ -63,9 +44,9 @@ pub(super) async fn come_in(
     assert!(may_found || !seeds.is_empty(), "who may not found a ring has somebody to ask");
     let mut told = Instant::now();
     loop {
-        let waits_for = match may_found && nobody_has_a_ring(&seeds, runtime, known).await? {
+        let waits_for = match may_found && nobody_has_a_ring(seeds, runtime, known).await? {
             true => found(options, runtime, agreement).await?,
-            false if options.history.is_empty() => ask_to_be_let_in(options, &seeds).await?,
+            false if options.history.is_empty() => ask_to_be_let_in(options, seeds).await?,
             false if may_found => {
                 sleep(PAUSE).await;
                 "another seed says whether it knows of a ring".to_owned()
@@ -84,7 +65,7 @@ pub(super) async fn come_in(
 
 /// Does every other seed say so?
 async fn nobody_has_a_ring(
-    seeds: &[Seed],
+    seeds: &[Contact],
     runtime: &Runtime,
     known: &Known,
 ) -> Result<bool, MembershipError> {
@@ -92,7 +73,7 @@ async fn nobody_has_a_ring(
         if known.members().is_some() {
             return Ok(false);
         }
-        match seed.ask(Question::Ring).await {
+        match seed.ask(Question::Ring, PATIENCE).await {
             Ok(Reply::Ring { cluster_id: None, rival })
                 if rival.is_none_or(|rival| rival > known.host_id()) => {}
             Err(_) if runtime.plants.has(Plant::FoundsAlone) => {}
@@ -133,7 +114,7 @@ async fn found(
 }
 
 /// Asks one seed after the other; what is still waited for.
-async fn ask_to_be_let_in(options: &MembershipOptions, seeds: &[Seed]) -> Result<String, MembershipError> {
+async fn ask_to_be_let_in(options: &MembershipOptions, seeds: &[Contact]) -> Result<String, MembershipError> {
     let mut waits_for = "another seed says whether it knows of a ring".to_owned();
     for seed in seeds {
         let candidate = options.candidate.clone();
@@ -141,55 +122,17 @@ async fn ask_to_be_let_in(options: &MembershipOptions, seeds: &[Seed]) -> Result
             None => Question::Join(candidate),
             Some(replaced) => Question::Replace(candidate, replaced),
         };
-        match seed.ask(question).await {
+        match seed.ask(question, PATIENCE).await {
             Ok(Reply::Admitted) => return Ok("what was agreed on has not come yet".to_owned()),
             Ok(Reply::Refused(Refusal::NotFounded)) => {
-                waits_for = format!("{} knows of no ring", seed.address);
+                waits_for = format!("{} knows of no ring", seed.address());
             }
             Ok(Reply::Refused(refusal)) => return Err(MembershipError::Refused(refusal)),
-            Ok(Reply::Later(why)) => waits_for = format!("{}: {why}", seed.address),
-            Ok(_) => waits_for = format!("{} has answered something else", seed.address),
-            Err(trouble) => waits_for = format!("{}: {trouble}", seed.address),
+            Ok(Reply::Later(why)) => waits_for = format!("{}: {why}", seed.address()),
+            Ok(_) => waits_for = format!("{} has answered something else", seed.address()),
+            Err(trouble) => waits_for = format!("{}: {trouble}", seed.address()),
         }
     }
     sleep(PAUSE).await;
     Ok(waits_for)
-}
-
-impl Seed {
-    /// All but this node.
-    pub(super) fn of(options: &MembershipOptions, runtime: &Runtime, node: &Rc<dyn Node>) -> Vec<Seed> {
-        let others = options.seeds.iter().filter(|seed| **seed != options.candidate.address);
-        others.map(|seed| Seed::connect(*seed, runtime, node)).collect()
-    }
-
-    /// The connection to it.
-    pub(super) fn peer(&self) -> &Peer {
-        &self.peer
-    }
-
-    fn connect(address: SocketAddr, runtime: &Runtime, node: &Rc<dyn Node>) -> Seed {
-        let options = PeerOptions {
-            address,
-            host_id: None,
-            purpose: Purpose::Urgent,
-            unsent_bytes_max: 1 << 20,
-            asked_count_max: 16,
-        };
-        let peer = Peer::new(options, Rc::clone(node));
-        let trouble: Rc<RefCell<Option<String>>> = Rc::default();
-        let noted = Rc::clone(&trouble);
-        let ended = move |error: messaging::PeerError| *noted.borrow_mut() = Some(error.to_string());
-        let (network, random) = (runtime.network.clone(), std::sync::Arc::clone(&runtime.random));
-        let run = peer.clone().run(network, random, Rc::clone(node), ended);
-        Seed { address, peer, task: runtime::spawn_local("connection to a seed", run), trouble }
-    }
-
-    async fn ask(&self, question: Question) -> Result<Reply, String> {
-        let asked = self.peer.ask(PATIENCE, |out| Said::Question(question).put(out));
-        let asked = asked.map_err(|error| error.to_string())?;
-        let answered = timeout(PATIENCE, asked).await.map_err(|_| "it does not answer".to_owned())?;
-        let body = answered.map_err(|error| self.trouble.borrow().clone().unwrap_or(error.to_string()))?;
-        Reply::read(&body).ok_or_else(|| "its answer can not be read".to_owned())
-    }
 }

@@ -395,9 +395,11 @@ impl Known {
             let Some(members) = known.members() else { return false };
             let others = lock(&known.0.others);
             let alive = others.values().filter(|other| other.is_alive());
-            let (alive_count, farthest) =
-                alive.fold((0, 0), |(count, far), other| (count + 1, far.max(other.schema_epoch())));
-            2 * alive_count >= members.list().len() - 1 && known.schema_epoch() >= farthest
+            let is_behind = |other: &&Arc<Other>| {
+                known.schema_epoch() < other.schema_epoch() || known.ring_epoch() < other.ring_epoch()
+            };
+            let alive: Vec<_> = alive.collect();
+            2 * alive.len() >= members.list().len() - 1 && !alive.iter().any(is_behind)
         })
         .await;
     }

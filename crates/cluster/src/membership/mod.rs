@@ -16,6 +16,7 @@
 //! |---|---|
 //! | what does the node know of the others? | `known.rs` |
 //! | what do nodes ask each other about membership? | `message.rs`, `door.rs` |
+//! | who is at an address? | `contact.rs` |
 //! | how does a ring begin, and how does a node come in? | `joining.rs`, `letting_in.rs` |
 //! | how does a node hear that its place was taken? | `standing.rs` |
 //! | how is a member found that has other addresses than before? | `presence.rs` |
@@ -25,6 +26,7 @@
 //! | how does a ring go on that has lost most of its voters? | `recovery.rs` |
 //! | how is something proposed from another thread? | `proposer.rs` |
 
+mod contact;
 mod door;
 mod error;
 mod heartbeat;

@@ -1,37 +1,44 @@
 //! A member that starts with other addresses than the history knows is found there.
 //!
 //! The history says where members are, and is agreed on by nodes that reach each other: who is elsewhere now has to be
-//! reached before. So it goes to those whom it knows, and to its seeds, and says where it is (a *claim*). They believe
-//! it, for the connection has proved who it is, and tell it in their turn of themselves and of others whose claims they
-//! have heard. So a whole ring that comes up in another network finds together as soon as its seeds are there. Then the
-//! leader reaches it, and it has its addresses agreed on: [`Command::Present`]. Clients are served after that.
+//! reached before. So each member that starts goes to those whom it knows, and to its seeds, and says where it is (a
+//! *claim*). They go there, and believe it once they have met it: what nobody can reach is never agreed on. They tell
+//! it in their turn of themselves and of others whose claims they have heard. So a whole ring that comes up in another
+//! network finds together as soon as its seeds are there. Then the leader reaches it, and it has its addresses agreed
+//! on: [`Command::Present`]. Clients are served after that.
+//!
+//! A member says it also when it is where its own history says: that may be old, and the ring have agreed since on
+//! another place.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::convert::Infallible;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
-use messaging::{Node, Peer};
+use futures_util::future::{join_all, try_join_all};
+use messaging::Peer;
 use runtime::{Plant, Runtime};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-use super::joining::Seed;
+use super::contact::{Contact, Contacts};
 use super::message::{Question, Reply, Said, ask};
-use super::{Known, MembershipOptions};
+use super::{Known, MembershipError, MembershipOptions};
 use crate::metadata::{Command, Member, MetadataMachine, Presence, decode_outcome};
 use crate::raft::Agreement;
 
-/// How long who is told may take to answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a node is tried to be met where it says to be.
+const MEET_PATIENCE: Duration = Duration::from_millis(1_500);
+/// How long who is told may take to answer: it meets who tells it before.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Between two rounds of telling, and of proposing.
 const PAUSE: Duration = Duration::from_millis(200);
 /// So often the log says what is waited for.
 const TELL_AFTER: Duration = Duration::from_secs(5);
+const _: () =
+    assert!(MEET_PATIENCE.as_millis() < PATIENCE.as_millis(), "who tells it hears why it is not believed");
 
 /// Where a member says that it is, since this life of it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,8 +51,6 @@ pub(super) struct Claim {
 #[derive(Clone, Copy)]
 struct Heard {
     claim: Claim,
-    /// From the member itself?
-    is_direct: bool,
     /// What the history said then. When it says something else, it knows better.
     instead_of: Presence,
 }
@@ -54,63 +59,98 @@ struct Heard {
 #[derive(Clone)]
 pub(super) struct Claims {
     known: Known,
+    contacts: Contacts,
     own: Claim,
+    /// Invariant: this node has met each of them where it says to be.
     heard: Rc<RefCell<BTreeMap<Uuid, Heard>>>,
+    /// Has a member met this node where it says to be?
+    is_met: Rc<Cell<bool>>,
 }
 
 impl Claims {
     /// Of a node that is there itself.
-    pub(super) fn new(known: Known, presence: Presence) -> Claims {
+    pub(super) fn new(known: Known, contacts: Contacts, presence: Presence) -> Claims {
         let own = Claim { incarnation: known.incarnation(), presence };
-        Claims { known, own, heard: Rc::default() }
+        Claims { known, contacts, own, heard: Rc::default(), is_met: Rc::default() }
     }
 
-    /// A member says it of itself. Is it one?
-    pub(super) fn hear(&self, host_id: Uuid, claim: Claim) -> bool {
-        let Some(instead_of) = self.in_history(host_id) else { return false };
-        self.heard.borrow_mut().insert(host_id, Heard { claim, is_direct: true, instead_of });
-        true
+    /// A member says it of itself; what it is answered.
+    pub(super) async fn hear(&self, host_id: Uuid, claim: Claim) -> Reply {
+        match self.look_into(host_id, claim).await {
+            Ok(()) => Reply::Present(self.all()),
+            Err(doubt) => doubt,
+        }
     }
 
     /// Another member says it of others, and of itself.
-    fn take_over(&self, claims: &BTreeMap<Uuid, Claim>) {
-        for (host_id, claim) in claims.iter().filter(|(host_id, _)| **host_id != self.known.host_id()) {
-            let Some(instead_of) = self.in_history(*host_id) else { continue };
-            let is_known = |heard: &Heard| {
-                self.is_valid(*host_id, heard) && heard.claim.incarnation >= claim.incarnation
-            };
-            let heard = Heard { claim: *claim, is_direct: false, instead_of };
-            let there = self.heard.borrow().get(host_id).copied();
-            if !there.as_ref().is_some_and(is_known) && self.is_valid(*host_id, &heard) {
-                self.heard.borrow_mut().insert(*host_id, heard);
+    async fn take_over(&self, claims: &BTreeMap<Uuid, Claim>) {
+        let is_new = |host_id: Uuid, claim: &Claim| {
+            let there = self.valid(host_id);
+            host_id != self.known.host_id()
+                && there.is_none_or(|heard| heard.claim.incarnation < claim.incarnation)
+                && self
+                    .known
+                    .other_member(host_id)
+                    .is_some_and(|other| other.incarnation() <= Some(claim.incarnation))
+        };
+        let new = claims.iter().filter(|(host_id, claim)| is_new(**host_id, claim));
+        // Whose claim is doubted says it itself.
+        join_all(new.map(|(host_id, claim)| self.look_into(*host_id, *claim))).await;
+    }
+
+    /// Goes where a member is said to be, and keeps that if it is there.
+    ///
+    /// # Errors
+    /// What is to be answered: it is not reached there.
+    async fn look_into(&self, host_id: Uuid, claim: Claim) -> Result<(), Reply> {
+        if self.in_history(host_id).is_none() {
+            return Err(Reply::Later("it knows of no such member".to_owned()));
+        }
+        if self.valid(host_id).is_some_and(|heard| heard.claim == claim) {
+            return Ok(());
+        }
+        let (address, here) = (claim.presence.address, self.here());
+        match self.contacts.meet(host_id, address, MEET_PATIENCE).await {
+            Ok(incarnation) if incarnation == claim.incarnation => {
+                let Some(instead_of) = self.in_history(host_id) else { return Ok(()) };
+                self.heard.borrow_mut().insert(host_id, Heard { claim, instead_of });
+                Ok(())
+            }
+            Ok(_) => Err(Reply::Later(format!("at {address} there is another life of node {host_id}"))),
+            Err(trouble) => {
+                Err(Reply::Later(format!("the node at {here} can not reach it at {address}: {trouble}")))
             }
         }
     }
 
-    /// A member that was started again since makes another claim, or is where the history says.
+    /// The claim of a member, unless it was started again since, or the history knows better.
+    fn valid(&self, host_id: Uuid) -> Option<Heard> {
+        let heard = self.heard.borrow().get(&host_id).copied();
+        heard.filter(|heard| self.is_valid(host_id, heard))
+    }
+
     fn is_valid(&self, host_id: Uuid, heard: &Heard) -> bool {
         let incarnation = self.known.other(host_id).incarnation();
-        let is_of_its_life = match heard.is_direct {
-            true => incarnation == Some(heard.claim.incarnation),
-            false => incarnation <= Some(heard.claim.incarnation),
-        };
-        is_of_its_life && self.in_history(host_id) == Some(heard.instead_of)
+        incarnation == Some(heard.claim.incarnation) && self.in_history(host_id) == Some(heard.instead_of)
     }
 
     fn in_history(&self, host_id: Uuid) -> Option<Presence> {
         Some(self.known.members()?.get(host_id)?.candidate.presence())
     }
 
+    /// Where this node says to be itself.
+    fn here(&self) -> SocketAddr {
+        self.own.presence.address
+    }
+
     /// Where a member is reached by other nodes.
     pub(super) fn address_of(&self, member: &Member) -> SocketAddr {
-        let host_id = member.candidate.host_id;
-        let heard = self.heard.borrow().get(&host_id).copied();
-        let valid = heard.filter(|heard| self.is_valid(host_id, heard));
+        let valid = self.valid(member.candidate.host_id);
         valid.map_or(member.candidate.address, |heard| heard.claim.presence.address)
     }
 
     /// Those that hold, and this node's own.
-    pub(super) fn all(&self) -> BTreeMap<Uuid, Claim> {
+    fn all(&self) -> BTreeMap<Uuid, Claim> {
         self.heard.borrow_mut().retain(|host_id, heard| self.is_valid(*host_id, heard));
         let heard = self.heard.borrow();
         let others = heard.iter().map(|(host_id, heard)| (*host_id, heard.claim));
@@ -129,79 +169,127 @@ impl Claims {
     }
 }
 
-/// Sees to it, for ever, that the history says of this member where it is.
+/// Sees to it, until that fails, that the history says of this member where it is.
 pub(super) async fn see_to(
     options: &MembershipOptions,
     runtime: &Runtime,
     known: &Known,
-    node: &Rc<dyn Node>,
     agreement: &Agreement<MetadataMachine>,
     claims: &Claims,
-) -> Infallible {
+) -> MembershipError {
+    known.is_member().await;
+    if runtime.plants.has(Plant::ElsewhereUntold) {
+        return std::future::pending().await;
+    }
+    if let Err(error) = begin(options, known, agreement, claims).await {
+        return error;
+    }
     loop {
-        let is_elsewhere = known.wait_until(|known| known.is_member_now() && !claims.is_in_history());
-        is_elsewhere.await;
-        if runtime.plants.has(Plant::ElsewhereUntold) {
-            return std::future::pending().await;
-        }
-        let seeds = Seed::of(options, runtime, node);
-        let finding = async {
-            tokio::join!(tell_all(known, agreement, claims, &seeds), propose(runtime, agreement, claims));
-        };
+        known.wait_until(|known| known.is_member_now() && !claims.is_in_history()).await;
+        let seeds = claims.contacts.to_seeds(options);
         tokio::select! {
             biased;
             () = known.wait_until(|_| claims.is_in_history()) => {}
-            () = finding => {}
+            error = tell_until_it_fails(agreement, claims, &seeds) => return error,
+            () = propose(runtime, agreement, claims) => {}
         }
         tracing::info!(address = %options.candidate.address, "the ring knows where this node is now");
     }
 }
 
-/// Tells members, where they are as far as is known, and seeds; for ever.
-async fn tell_all(known: &Known, agreement: &Agreement<MetadataMachine>, claims: &Claims, seeds: &[Seed]) {
+/// Tells all where this node is, until what its history says of that is what the ring has agreed on.
+async fn begin(
+    options: &MembershipOptions,
+    known: &Known,
+    agreement: &Agreement<MetadataMachine>,
+    claims: &Claims,
+) -> Result<(), MembershipError> {
+    let seeds = claims.contacts.to_seeds(options);
+    loop {
+        tell_all(agreement, claims, &seeds).await?;
+        if agreement.catch_up().await.is_ok() {
+            break;
+        }
+        sleep(PAUSE).await;
+    }
+    let ring_epoch = agreement.look(|machine| machine.members().map_or(0, |members| members.epoch()));
+    known.wait_until(|known| known.ring_epoch() >= ring_epoch).await;
+    Ok(())
+}
+
+async fn tell_until_it_fails(
+    agreement: &Agreement<MetadataMachine>,
+    claims: &Claims,
+    seeds: &[Contact],
+) -> MembershipError {
     let mut told = Instant::now();
     loop {
-        let members = known.members();
-        let members = members.iter().flat_map(|members| members.list());
-        let others = members.filter(|member| member.candidate.host_id != known.host_id());
-        let peers: Vec<Peer> = others
-            .map(|member| agreement.peer(member.candidate.host_id, claims.address_of(member)))
-            .chain(seeds.iter().map(|seed| seed.peer().clone()))
-            .collect();
-        let said = Said::Question(Question::Present(claims.own));
-        let answers = join_all(peers.iter().map(|peer| tell(peer, &said))).await;
-        let heard_count = answers.iter().flatten().count();
-        answers.iter().flatten().for_each(|heard| claims.take_over(heard));
+        let doubts = match tell_all(agreement, claims, seeds).await {
+            Ok(doubts) => doubts,
+            Err(error) => return error,
+        };
         if told.elapsed() >= TELL_AFTER {
             told = Instant::now();
-            let Presence { address, .. } = claims.own.presence;
-            tracing::info!(%address, heard_count, "this node is elsewhere now, and the ring has not agreed on it yet");
+            let (Presence { address, .. }, is_met) = (claims.own.presence, claims.is_met.get());
+            tracing::warn!(%address, is_met, doubts, "this node is elsewhere now, and the ring has not agreed on it yet");
         }
         sleep(PAUSE).await;
     }
 }
 
-async fn tell(peer: &Peer, said: &Said) -> Option<BTreeMap<Uuid, Claim>> {
-    match ask(peer, said, PATIENCE).await? {
-        Reply::Present(claims) => Some(claims),
-        _ => None,
+/// Tells members, where they are as far as is known, and seeds; why some do not believe it.
+///
+/// # Errors
+/// This node must end.
+async fn tell_all(
+    agreement: &Agreement<MetadataMachine>,
+    claims: &Claims,
+    seeds: &[Contact],
+) -> Result<String, MembershipError> {
+    let members = claims.known.members();
+    let members = members.iter().flat_map(|members| members.list());
+    let others = members.filter(|member| member.candidate.host_id != claims.known.host_id());
+    let peers = others.map(|member| agreement.peer(member.candidate.host_id, claims.address_of(member)));
+    let peers: Vec<Peer> = peers.chain(seeds.iter().map(|seed| seed.peer().clone())).collect();
+    let doubts = try_join_all(peers.iter().map(|peer| tell(peer, claims))).await?;
+    let doubts: BTreeSet<String> = doubts.into_iter().flatten().collect();
+    Ok(doubts.into_iter().collect::<Vec<_>>().join("; "))
+}
+
+/// Tells one; why it does not believe it, if it does not.
+async fn tell(
+    peer: &Peer,
+    claims: &Claims,
+) -> Result<Option<String>, MembershipError> {
+    match ask(peer, &Said::Question(Question::Present(claims.own)), PATIENCE).await {
+        Some(Reply::Present(heard)) => {
+            claims.is_met.set(true);
+            claims.take_over(&heard).await;
+            Ok(None)
+        }
+        Some(Reply::Later(why)) => Ok(Some(why)),
+        Some(_) | None => Ok(None),
     }
 }
 
-/// Proposes all that is claimed, for ever: who changes places with another one can not do so alone.
+/// Proposes all that is claimed, for ever: who changes places with another one can not do so alone. Nothing, before
+/// somebody has met this node where it says to be.
 async fn propose(runtime: &Runtime, agreement: &Agreement<MetadataMachine>, claims: &Claims) {
     loop {
-        let presences = claims.all().into_iter().map(|(host_id, claim)| (host_id, claim.presence)).collect();
-        let command = Command::Present { presences };
-        match agreement
-            .propose(runtime.random.uuid_v4(), command.encode())
-            .await
-            .map(|agreed| decode_outcome(&agreed))
-        {
-            Ok(Err(refusal)) => tracing::warn!(%refusal, "this node can not be where it is"),
-            Ok(Ok(_)) => {}
-            Err(error) => tracing::debug!(%error, "it is not agreed on where this node is"),
+        if claims.is_met.get() {
+            propose_once(runtime, agreement, claims).await;
         }
         sleep(PAUSE).await;
+    }
+}
+
+async fn propose_once(runtime: &Runtime, agreement: &Agreement<MetadataMachine>, claims: &Claims) {
+    let presences = claims.all().into_iter().map(|(host_id, claim)| (host_id, claim.presence)).collect();
+    let command = Command::Present { presences };
+    let agreed = agreement.propose(runtime.random.uuid_v4(), command.encode()).await;
+    match agreed.map(|agreed| decode_outcome(&agreed)) {
+        Ok(Err(refusal)) => tracing::warn!(%refusal, "this node can not be where it is"),
+        Ok(Ok(_)) => {}
+        Err(error) => tracing::debug!(%error, "it is not agreed on where this node is"),
     }
 }

@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use uuid::Uuid;
 
+use super::contact::Contacts;
 use super::door::{Door, Heard};
 use super::presence::{self, Claims};
 use super::proposer::Proposal;
@@ -56,7 +57,9 @@ pub async fn take_part(
     let node: Rc<dyn Node> = Rc::new(Speaker::new(known.clone(), Box::new(clock)));
     let machine = MetadataMachine::new(Arc::clone(&options.base), entries);
     let agreement = open(&options, &runtime, &known, &node, machine).await?;
-    let (heard, claims) = (Heard::default(), Claims::new(known.clone(), options.candidate.presence()));
+    let contacts = Contacts::new(&runtime, &node);
+    let heard = Heard::default();
+    let claims = Claims::new(known.clone(), contacts.clone(), options.candidate.presence());
     let door = Rc::new(Door {
         known: known.clone(),
         agreement: agreement.clone(),
@@ -85,7 +88,7 @@ pub async fn take_part(
                 known.wait_until(|_| claims.is_found()).await;
             }
             false => {
-                joining::come_in(&options, &runtime, &known, &node, &agreement).await?;
+                joining::come_in(&options, &runtime, &known, &contacts, &agreement).await?;
                 // From then on the ring does without one of them.
                 _ = timeout(OTHERS_PATIENCE, voters::are_enough(&known, &agreement)).await;
             }
@@ -106,7 +109,7 @@ pub async fn take_part(
         // The node has ended, and this with it.
         std::future::pending().await
     };
-    let presenting = Box::pin(presence::see_to(&options, &runtime, &known, &node, &agreement, &claims));
+    let presenting = Box::pin(presence::see_to(&options, &runtime, &known, &agreement, &claims));
     let over = Box::pin(standing::is_over(&known, &agreement, &claims));
     tokio::select! {
         biased;
@@ -116,7 +119,7 @@ pub async fn take_part(
         }
         failed = coming_in => failed,
         failed = proposing => failed,
-        never = presenting => match never {},
+        failed = presenting => Err(failed),
         removed = over => Err(removed),
     }
 }

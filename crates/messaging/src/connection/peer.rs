@@ -17,7 +17,7 @@ use super::outbox::Outbox;
 use super::wire::{Wire, WireError};
 use super::{Met, Node};
 use crate::encoder::BodyTooLong;
-use crate::handshake::Purpose;
+use crate::handshake::{Established, Purpose};
 use crate::message::Kind;
 
 /// How long is waited before a connection is tried again: at first, and at most.
@@ -53,6 +53,8 @@ struct Inner {
     /// Where messages go. There is one before the first connection is tried, and while there is one; `None` after one
     /// failed, until there is one again: what is asked meanwhile fails at once.
     outbox: RefCell<Option<Outbox>>,
+    /// What is known of who was met last.
+    met: RefCell<Option<Established>>,
 }
 
 impl Peer {
@@ -60,7 +62,12 @@ impl Peer {
     pub fn new(options: PeerOptions, node: Rc<dyn Node>) -> Peer {
         let waiters = Waiters::new(node.counts(&options.purpose));
         let outbox = RefCell::new(Some(Outbox::new(node, false)));
-        Peer(Rc::new(Inner { options, waiters, outbox }))
+        Peer(Rc::new(Inner { options, waiters, outbox, met: RefCell::default() }))
+    }
+
+    /// What is known of who was met last; `None` before the first connection.
+    pub fn met(&self) -> Option<Established> {
+        self.0.met.borrow().clone()
     }
 
     /// Asks, and gives what the answer comes in. The caller writes the body.
@@ -113,7 +120,7 @@ impl Peer {
     }
 
     fn outbox_with_room(&self) -> Option<Outbox> {
-        let Inner { options, waiters, outbox } = &*self.0;
+        let Inner { options, waiters, outbox, .. } = &*self.0;
         let has_room = |outbox: &&Outbox| {
             outbox.unsent_bytes() < options.unsent_bytes_max
                 && waiters.count() < options.asked_count_max
@@ -178,6 +185,7 @@ impl Peer {
         let mut outbox = self.0.outbox.borrow_mut();
         let outbox = outbox.get_or_insert_with(|| Outbox::new(node.clone(), false));
         outbox.compress(met.established.is_compressing);
+        *self.0.met.borrow_mut() = Some(met.established.clone());
         Ok(met)
     }
 

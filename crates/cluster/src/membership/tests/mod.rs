@@ -2,7 +2,7 @@
 
 mod places;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,8 @@ struct World {
     metadata: Vec<Rc<RefCell<Metadata>>>,
     /// How long each takes to write something down.
     lag: Duration,
+    /// How many lives of nodes have begun.
+    lives: Cell<u64>,
 }
 
 /// A node that takes part.
@@ -65,6 +67,7 @@ impl World {
             disks: (0..node_count).map(|_| MemoryDisk::new()).collect(),
             metadata: (0..node_count).map(|_| metadata()).collect(),
             lag: Duration::ZERO,
+            lives: Cell::new(0),
         }
     }
 
@@ -91,8 +94,21 @@ impl World {
         seeds: &[usize],
         (history, replaces): (Vec<Transformation>, Option<SocketAddr>),
     ) -> Running {
+        let listening = candidate.address;
+        self.start_behind(listening, node, candidate, seeds, (history, replaces))
+    }
+
+    /// A node that listens elsewhere than others are told.
+    fn start_behind(
+        &self,
+        listening: SocketAddr,
+        node: usize,
+        candidate: Candidate,
+        seeds: &[usize],
+        (history, replaces): (Vec<Transformation>, Option<SocketAddr>),
+    ) -> Running {
         let runtime = Runtime {
-            network: self.network.host(candidate.address.ip()),
+            network: self.network.host(listening.ip()),
             io: Io::delayed(Duration::from_millis(2)),
             ..Runtime::in_memory(Arc::new(self.disks[node].clone()), node as u64)
         };
@@ -100,14 +116,13 @@ impl World {
             cluster_name: "Test Cluster".to_owned(),
             cluster_id: None,
             host_id: candidate.host_id,
-            incarnation: 1,
+            incarnation: self.lives.replace(self.lives.get() + 1) + 1,
             shard_count: 1,
             wants_compression: false,
             secret: None,
         };
         let metadata = Rc::clone(&self.metadata[node]);
         let known = Known::new(identity, &metadata.borrow());
-        let listening = candidate.address;
         let options = MembershipOptions {
             candidate,
             seeds: seeds.iter().map(|seed| address(*seed)).collect(),

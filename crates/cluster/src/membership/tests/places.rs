@@ -1,6 +1,11 @@
 //! Members that are elsewhere than they were, and nodes that take the places of others.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use super::*;
+
+/// Where nobody is, as somebody mistypes an address.
+const NOBODYS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(1, 2, 3, 4)), 7000);
 
 /// The node with the addresses of another place.
 fn at(node: usize, place: usize) -> Candidate {
@@ -316,5 +321,38 @@ fn a_member_that_is_back_where_it_was_is_found_there() {
         drop(nodes.remove(1));
         sleep(Duration::from_secs(10)).await;
         nodes[0].change(0, keyspace("k")).await.expect("they agree");
+    });
+}
+
+/// What nobody had reached was agreed on; and started again in its place, the member told nobody, for its own history
+/// was old: it served clients, cut off for ever.
+#[test]
+fn a_place_where_nobody_is_reached_is_not_agreed_on_and_a_right_start_heals_it() {
+    run(async {
+        let world = World::new(3);
+        let mut nodes = world.ring().await;
+        sleep(Duration::from_secs(5)).await;
+        drop(nodes.remove(2));
+        sleep(Duration::from_secs(2)).await;
+        let mistyped = Candidate { address: NOBODYS, ..member(2) };
+        let node = world.start_behind(address(2), 2, mistyped.clone(), &[0], (Vec::new(), None));
+        sleep(Duration::from_secs(20)).await;
+        assert!(!node.known.is_serving() && node.failed.borrow().is_none());
+        assert_eq!(nodes[0].known.ring_epoch(), 3, "nothing is agreed on");
+        drop(node);
+        // Of an earlier program it was.
+        let presences = BTreeMap::from([(member(2).host_id, mistyped.presence())]);
+        nodes[0].proposer.propose(Command::Present { presences }).await.expect("agreed");
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(nodes[0].known.ring_epoch(), 4);
+        let again = world.start(2, &[]);
+        timeout(Duration::from_secs(10), again.known.may_serve()).await.expect("it is found");
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.epochs(), [(0, 5); 3], "where it is, is agreed on");
+        assert!(nodes.iter().chain([&again]).all(|node| {
+            let mut others =
+                (0..3).map(|other| member(other).host_id).filter(|id| *id != node.known.host_id());
+            others.all(|other| node.known.other(other).is_up())
+        }));
     });
 }
