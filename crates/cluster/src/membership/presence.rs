@@ -8,7 +8,8 @@
 //! on: [`Command::Present`]. Clients are served after that.
 //!
 //! A member says it also when it is where its own history says: that may be old, and the ring have agreed since on
-//! another place.
+//! another place. And who is told looks who is at the place that is agreed on: when the member lives there, who claims
+//! to be it, too, is another node with a copy of its directory, and must end.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +27,7 @@ use uuid::Uuid;
 use super::contact::{Contact, Contacts};
 use super::message::{Question, Reply, Said, ask};
 use super::{Known, MembershipError, MembershipOptions};
-use crate::metadata::{Command, Member, MetadataMachine, Presence, decode_outcome};
+use crate::metadata::{Command, Member, MetadataMachine, Presence, Refusal, decode_outcome};
 use crate::raft::Agreement;
 
 /// How long a node is tried to be met where it says to be.
@@ -101,17 +102,29 @@ impl Claims {
     /// Goes where a member is said to be, and keeps that if it is there.
     ///
     /// # Errors
-    /// What is to be answered: it is not reached there.
+    /// What is to be answered: it is not reached there, or is another one.
     async fn look_into(&self, host_id: Uuid, claim: Claim) -> Result<(), Reply> {
-        if self.in_history(host_id).is_none() {
+        let Some(agreed) = self.in_history(host_id) else {
             return Err(Reply::Later("it knows of no such member".to_owned()));
-        }
+        };
         if self.valid(host_id).is_some_and(|heard| heard.claim == claim) {
             return Ok(());
         }
         let (address, here) = (claim.presence.address, self.here());
-        match self.contacts.meet(host_id, address, MEET_PATIENCE).await {
-            Ok(incarnation) if incarnation == claim.incarnation => {
+        let meet =
+            |address| async move { (address, self.contacts.meet(host_id, address, MEET_PATIENCE).await) };
+        let met = join_all(BTreeSet::from([agreed.address, address]).into_iter().map(meet)).await;
+        let met: BTreeMap<SocketAddr, Result<u64, String>> = met.into_iter().collect();
+        if met[&agreed.address].as_ref().is_ok_and(|incarnation| *incarnation != claim.incarnation) {
+            let what = format!(
+                "node {host_id} lives at {}, and another one with its id says to be at {address}: was its data \
+                 directory copied? Each node needs its own; one that is to join begins with an empty one",
+                agreed.address
+            );
+            return Err(Reply::Refused(Refusal::Candidate { what }));
+        }
+        match &met[&address] {
+            Ok(incarnation) if *incarnation == claim.incarnation => {
                 let Some(instead_of) = self.in_history(host_id) else { return Ok(()) };
                 self.heard.borrow_mut().insert(host_id, Heard { claim, instead_of });
                 Ok(())
@@ -267,6 +280,7 @@ async fn tell(
             claims.take_over(&heard).await;
             Ok(None)
         }
+        Some(Reply::Refused(refusal)) => Err(MembershipError::Refused(refusal)),
         Some(Reply::Later(why)) => Ok(Some(why)),
         Some(_) | None => Ok(None),
     }

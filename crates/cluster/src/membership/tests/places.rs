@@ -356,3 +356,29 @@ fn a_place_where_nobody_is_reached_is_not_agreed_on_and_a_right_start_heals_it()
         }));
     });
 }
+
+/// Both had the place of the other taken, tens of times, and the one that was started first lost it.
+#[test]
+fn a_copy_of_a_member_that_lives_ends_and_the_member_stays() {
+    run(async {
+        let mut world = World::new(3);
+        let nodes = world.ring().await;
+        sleep(Duration::from_secs(5)).await;
+        world.disks.push(world.disks[2].kill());
+        let metadata = world.metadata[2].borrow().clone();
+        world.metadata.push(Rc::new(RefCell::new(metadata)));
+        for place in [7, 2] {
+            let copy = world.start_behind(address(7), 3, at(2, place), &[0], (Vec::new(), None));
+            sleep(Duration::from_secs(10)).await;
+            let why = copy.failed.take().expect("it ends").to_string();
+            let lives = format!("node {} lives at 127.0.0.3:7000, and another one", member(2).host_id);
+            assert!(why.contains(&lives), "{why}");
+            assert!(!copy.known.is_serving());
+        }
+        sleep(Duration::from_secs(2)).await;
+        assert_eq!(nodes.iter().map(|node| node.known.ring_epoch()).collect::<Vec<_>>(), [3; 3]);
+        assert!(nodes.iter().all(|node| node.failed.borrow().is_none()));
+        assert!(nodes[0].known.other(member(2).host_id).is_up());
+        nodes[2].change(0, keyspace("k")).await.expect("agreed");
+    });
+}
