@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::Known;
+use super::contact::Contacts;
 use super::letting_in::Newcomer;
 use super::message::{Question, Reply, Said};
 use super::presence::Claims;
@@ -41,6 +42,7 @@ pub(super) struct Door {
     pub(super) may_found: bool,
     pub(super) heard: Heard,
     pub(super) claims: Claims,
+    pub(super) contacts: Contacts,
     /// Since when it listens to others.
     pub(super) begun: Instant,
     /// Requests that could not be read.
@@ -126,6 +128,7 @@ impl Door {
             known: self.known.clone(),
             agreement: self.agreement.clone(),
             claims: self.claims.clone(),
+            contacts: self.contacts.clone(),
             id: self.random.uuid_v4(),
             candidate,
             replaces,

@@ -1,5 +1,7 @@
 //! How a node is let in: as one more, or in the place of a member that is gone.
 //!
+//! Whoever is asked goes to the node first: one that nobody reaches would be a member that is always away.
+//!
 //! Who is alive keeps its place: neither the node that is asked nor any other that lives may hear it. What a node that
 //! lived all the same has acknowledged since is not lost: `Members::fence`.
 
@@ -11,6 +13,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::Known;
+use super::contact::Contacts;
 use super::heartbeat::SILENCE;
 use super::message::{Question, Reply, Said, ask};
 use super::presence::Claims;
@@ -19,6 +22,8 @@ use crate::raft::Agreement;
 
 /// A node that has started a moment ago has not heard everybody yet who lives.
 const LISTENING: Duration = SILENCE.saturating_mul(3);
+/// How long a node is tried to be reached where it says to be: less than it waits for its answer.
+const REACH_PATIENCE: Duration = Duration::from_secs(5);
 /// How long others may take to say whom they hear.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -27,6 +32,7 @@ pub(super) struct Newcomer {
     pub(super) known: Known,
     pub(super) agreement: Agreement<MetadataMachine>,
     pub(super) claims: Claims,
+    pub(super) contacts: Contacts,
     /// Of the command.
     pub(super) id: Uuid,
     pub(super) candidate: Candidate,
@@ -41,6 +47,7 @@ impl Newcomer {
     pub(super) async fn let_in(self, patience: Duration) -> Reply {
         let letting_in = async {
             let members = self.known.members().ok_or(Reply::Refused(Refusal::NotFounded))?;
+            self.check_reached().await?;
             let command = match self.replaces {
                 None => Command::Join { candidate: self.candidate.clone() },
                 Some(replaced) => {
@@ -64,6 +71,22 @@ impl Newcomer {
             Ok(Ok(())) => Reply::Admitted,
             Ok(Err(reply)) => reply,
             Err(_) => Reply::Later("it takes longer than was waited for".to_owned()),
+        }
+    }
+
+    /// Is it where it says to be?
+    async fn check_reached(&self) -> Result<(), Reply> {
+        let Candidate { host_id, address, .. } = self.candidate;
+        match self.contacts.meet(host_id, address, REACH_PATIENCE).await {
+            Ok(_) => Ok(()),
+            Err(trouble) => {
+                let here = self.claims.here();
+                let what = format!(
+                    "the node at {here} can not reach it at {address}, where it says to be: {trouble} (see \
+                     `broadcast_address` and `listen_address`)"
+                );
+                Err(Reply::Refused(Refusal::Candidate { what }))
+            }
         }
     }
 

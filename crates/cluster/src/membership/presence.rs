@@ -152,7 +152,7 @@ impl Claims {
     }
 
     /// Where this node says to be itself.
-    fn here(&self) -> SocketAddr {
+    pub(super) fn here(&self) -> SocketAddr {
         self.own.presence.address
     }
 

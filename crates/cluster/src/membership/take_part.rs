@@ -68,6 +68,7 @@ pub async fn take_part(
         may_found: options.may_found(),
         heard: Rc::clone(&heard),
         claims: claims.clone(),
+        contacts: contacts.clone(),
         begun: Instant::now(),
         unreadable: Seldom::default(),
     });

@@ -45,9 +45,11 @@ pub(crate) async fn live(world: Rc<World>, node: usize, incarnation: u64) {
     wrong(&world, node, format_args!("leaves the ring: {why}"));
 }
 
-/// Why a place can not be taken yet.
+/// Why a place can not be taken yet, or nobody comes in.
 fn may_pass(why: &str) -> bool {
-    ["is alive, and keeps its place", "is getting its rows"].iter().any(|part| why.contains(part))
+    ["is alive, and keeps its place", "is getting its rows", "can not reach it at"]
+        .iter()
+        .any(|part| why.contains(part))
 }
 
 /// A node has ended: it may when its disk has no power.

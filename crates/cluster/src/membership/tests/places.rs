@@ -382,3 +382,22 @@ fn a_copy_of_a_member_that_lives_ends_and_the_member_stays() {
         nodes[2].change(0, keyspace("k")).await.expect("agreed");
     });
 }
+
+/// It became a member that was always away.
+#[test]
+fn a_node_that_nobody_reaches_is_not_let_in() {
+    run(async {
+        let world = World::new(2);
+        let first = world.start(0, &[0]);
+        first.is_in().await;
+        let mistyped = Candidate { address: NOBODYS, ..member(1) };
+        let node = world.start_behind(address(1), 1, mistyped, &[0], (Vec::new(), None));
+        sleep(Duration::from_secs(15)).await;
+        let failed = node.failed.take().expect("it ends").to_string();
+        assert!(failed.contains("the node at 127.0.0.1:7000 can not reach it at 1.2.3.4:7000"), "{failed}");
+        drop(node);
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(first.known.ring_epoch(), 1);
+        world.start(1, &[0]).is_in().await;
+    });
+}
