@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use cluster::Members;
-use cluster::membership::Known;
+use cluster::membership::{Known, Proposer};
 use cluster::metadata::{Candidate, HISTORY_VERSION, Member, MemberState};
 use coordinator::Node;
 use coordinator::replicas::{Marks, ReadRepairs, Repairer};
@@ -45,6 +45,7 @@ pub struct NodeView {
     pub client_memory: ClientMemory,
     node: Node,
     ring: Option<Known>,
+    proposer: Option<Proposer>,
     repairer: Option<Repairer>,
     marks: Option<Marks>,
     /// Its tokens when it is alone, ascending.
@@ -71,6 +72,7 @@ impl NodeView {
             client_memory,
             node,
             ring: seats.map(|seats| seats.known.clone()),
+            proposer: seats.map(|seats| seats.proposer.clone()),
             repairer: seats.map(|seats| seats.repairer.clone()),
             marks: seats.map(|seats| seats.marks.clone()),
             host_id: facts.host_id,
@@ -84,6 +86,11 @@ impl NodeView {
     /// What the node knows of its ring; `None` when it is alone.
     pub fn ring(&self) -> Option<&Known> {
         self.ring.as_ref()
+    }
+
+    /// Proposes changes to its ring; `None` when it is alone.
+    pub fn proposer(&self) -> Option<&Proposer> {
+        self.proposer.as_ref()
     }
 
     /// Makes tables equal on the nodes of its ring; `None` when it is alone.

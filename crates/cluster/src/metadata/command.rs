@@ -14,7 +14,7 @@ use super::{Candidate, Members, Presence};
 
 /// Which forms of the history this program knows. Greater with each new command, and with each change of one, of an
 /// entry or of [`Transformation`] that an earlier program can not read or would read as something else.
-pub const HISTORY_VERSION: u16 = 2;
+pub const HISTORY_VERSION: u16 = 3;
 
 /// A proposal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +56,11 @@ pub enum Command {
         /// in a ring with members whose program would not look at it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         found_dead: Option<Uuid>,
+    },
+    /// A member is none any more, and nobody has its place: as long as no data would have to move.
+    Remove {
+        /// Which.
+        host_id: Uuid,
     },
     /// A member has got the rows of the place that it took.
     Filled {
@@ -129,6 +134,9 @@ impl Command {
     /// Since that version of the history a replacement says who was found dead.
     pub(crate) const REPLACE_NAMES_THE_DEAD: u16 = 2;
 
+    /// Since that version members can be removed.
+    const REMOVE: u16 = 3;
+
     /// As bytes.
     pub fn encode(&self) -> Bytes {
         encode(self)
@@ -145,6 +153,7 @@ impl Command {
             | Command::Filled { .. }
             | Command::GiveUp { .. } => 1,
             Command::Replace { found_dead: Some(_), .. } => Command::REPLACE_NAMES_THE_DEAD,
+            Command::Remove { .. } => Command::REMOVE,
         }
     }
 

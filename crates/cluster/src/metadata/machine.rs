@@ -50,6 +50,7 @@ impl MetadataMachine {
             Command::Replace { candidate, replaced, found_dead } => {
                 self.replace(candidate, replaced, found_dead)
             }
+            Command::Remove { host_id } => self.remove(host_id),
             Command::Filled { host_id } => self.filled(host_id),
             Command::GiveUp { lost } => self.give_up(&lost),
         }
@@ -112,13 +113,7 @@ impl MetadataMachine {
             return Err(Refusal::Candidate { what });
         }
         check_not_older(members, &candidate)?;
-        let mut keyspaces = self.metadata.schema.keyspaces().values();
-        let holds_data = keyspaces
-            .find(|keyspace| !keyspace.tables.is_empty() && !self.born_with.contains(&keyspace.name));
-        if let Some(keyspace) = holds_data {
-            let what = "no node can join the ring".to_owned();
-            return Err(Refusal::HoldsData { keyspace: keyspace.name.clone(), what });
-        }
+        self.check_holds_nothing("no node can join the ring")?;
         let members = members.joined(candidate).map_err(bad_candidate)?;
         self.take(Entry::Members { members: Box::new(members) })
     }
@@ -145,6 +140,34 @@ impl MetadataMachine {
         check_not_older(members, &candidate)?;
         let after = replace(members, &self.metadata.schema, &candidate, (replaced, found_dead))?;
         self.take(Entry::Members { members: Box::new(after) })
+    }
+
+    fn remove(&mut self, host_id: Uuid) -> Result<(), Refusal> {
+        let members = self.metadata.members.as_ref().ok_or(Refusal::NotFounded)?;
+        if members.get(host_id).is_none() {
+            return Err(Refusal::Candidate { what: format!("node {host_id} is no member of the ring") });
+        }
+        if members.list().len() == 1 {
+            return Err(Refusal::Candidate {
+                what: format!("node {host_id} is the last member of the ring"),
+            });
+        }
+        self.check_holds_nothing("no member can be removed from the ring")?;
+        let members = members.removed(host_id).map_err(bad_candidate)?;
+        self.take(Entry::Members { members: Box::new(members) })
+    }
+
+    /// Would no data have to move if tokens were chosen anew?
+    fn check_holds_nothing(&self, what: &str) -> Result<(), Refusal> {
+        let mut keyspaces = self.metadata.schema.keyspaces().values();
+        let holds_data = keyspaces
+            .find(|keyspace| !keyspace.tables.is_empty() && !self.born_with.contains(&keyspace.name));
+        match holds_data {
+            None => Ok(()),
+            Some(keyspace) => {
+                Err(Refusal::HoldsData { keyspace: keyspace.name.clone(), what: what.to_owned() })
+            }
+        }
     }
 
     fn filled(&mut self, host_id: Uuid) -> Result<(), Refusal> {

@@ -128,6 +128,30 @@ fn nodes_join_as_long_as_no_data_would_have_to_move() {
     assert_eq!(ring.change(2, same), agreed(3, 2));
 }
 
+/// A node that nobody could reach was let in, and stayed for ever, as down.
+#[test]
+fn a_member_is_removed_as_long_as_no_data_would_have_to_move() {
+    let mut ring = Ring::founded();
+    let [first, second, third] = [1, 2, 3].map(|number| candidate(number).host_id);
+    for number in [2, 3] {
+        ring.propose(Command::Join { candidate: candidate(number) }).expect("it joins");
+    }
+    let stranger = ring.propose(Command::Remove { host_id: candidate(7).host_id });
+    assert!(matches!(stranger, Err(Refusal::Candidate { .. })), "{stranger:?}");
+    assert_eq!(ring.propose(Command::Remove { host_id: second }), agreed(0, 4));
+    let members = ring.machine.members().expect("a ring").clone();
+    assert_eq!((members.list().len(), members.fence()), (2, 4));
+    assert!(members.get(second).is_none() && members.get(third).is_some());
+    assert!(!ring.machine.listens_to(second));
+    ring.change(0, keyspace()).expect("a keyspace is no data");
+    ring.change(1, table("t")).expect("a table");
+    let refused = ring.propose(Command::Remove { host_id: third });
+    assert!(matches!(refused, Err(Refusal::HoldsData { .. })), "{refused:?}");
+    let mut ring = Ring::founded();
+    let last = ring.propose(Command::Remove { host_id: first });
+    assert!(matches!(last, Err(Refusal::Candidate { .. })), "{last:?}");
+}
+
 #[test]
 fn a_node_takes_the_place_of_a_member_also_in_a_ring_that_holds_data() {
     let mut ring = Ring::founded();

@@ -158,12 +158,28 @@ impl Members {
         let mut candidates: Vec<Candidate> =
             self.members.iter().map(|member| member.candidate.clone()).collect();
         candidates.push(candidate);
-        let mut joined = Members::chosen(self.cluster_id, self.epoch + 1, candidates)?;
-        for member in &mut joined.members {
+        self.chosen_anew(candidates)
+    }
+
+    /// The ring without a member, which holds no data yet: as if the others had founded it together.
+    ///
+    /// # Errors
+    /// There is no other one.
+    pub fn removed(&self, host_id: Uuid) -> Result<Members, RingError> {
+        let candidates = self.members.iter().map(|member| &member.candidate);
+        let left = candidates.filter(|candidate| candidate.host_id != host_id).cloned().collect();
+        let removed = self.chosen_anew(left)?;
+        Ok(Members { fence: removed.epoch, ..removed })
+    }
+
+    /// The next epoch, in which these are the members, with tokens that are chosen anew.
+    fn chosen_anew(&self, candidates: Vec<Candidate>) -> Result<Members, RingError> {
+        let mut chosen = Members::chosen(self.cluster_id, self.epoch + 1, candidates)?;
+        for member in &mut chosen.members {
             member.state =
                 self.get(member.candidate.host_id).map_or(MemberState::Normal, |before| before.state);
         }
-        Ok(Members { fence: self.fence, given_up: self.given_up.clone(), ..joined })
+        Ok(Members { fence: self.fence, given_up: self.given_up.clone(), ..chosen })
     }
 
     /// The ring with some members that are elsewhere now; those that it does not have are passed over.

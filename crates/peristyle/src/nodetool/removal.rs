@@ -1,12 +1,13 @@
-//! `removenode` and `assassinate`: what is refused of them, and what is done instead.
+//! `removenode` and `assassinate`: a dead member is taken out of the ring for good, as long as no keyspace has a table.
 //!
-//! Both take a member out of the ring for good. Its part of the data would have to come to others, which is not built
-//! yet (`removenode`), or would be missing on them (`assassinate`): each replica less is one loss less that the ring
-//! bears. So a lost member keeps its place, as down, until an empty node takes it.
+//! Its part of the data would have to come to others else, which is not built yet (`removenode`), or would be missing
+//! on them (`assassinate`): each replica less is one loss less that the ring bears. So a lost member keeps its place
+//! then, as down, until an empty node takes it.
 
 use std::io::Write;
 
 use management::{Info, Node, Status};
+use serde_json::json;
 
 use super::NodetoolError;
 use super::http::Management;
@@ -23,7 +24,7 @@ pub(super) fn remove(
         "force" => failed("No tokens to force removal on, call 'removenode' first"),
         host_id => {
             let (info, status) = (management.get("/v1/info", &[])?, management.get("/v1/status", &[])?);
-            failed(&why_not_removed(host_id, &info, &status))
+            take_out(management, dead_member(host_id, &info, &status).map_err(NodetoolError::Failed)?)
         }
     }
 }
@@ -31,35 +32,39 @@ pub(super) fn remove(
 /// `assassinate ADDRESS`.
 pub(super) fn assassinate(management: &Management, address: &str) -> Result<(), NodetoolError> {
     let status: Status = management.get("/v1/status", &[])?;
-    let what = match status.nodes.iter().find(|node| node.address == address) {
-        None => format!("{address} is no member of the ring"),
-        Some(node) => stays(node),
-    };
-    Err(NodetoolError::Failed(what))
-}
-
-/// In Cassandra's words, as far as it has some.
-fn why_not_removed(host_id: &str, info: &Info, status: &Status) -> String {
-    let is_it = |other: &str| other.eq_ignore_ascii_case(host_id);
-    match status.nodes.iter().find(|node| is_it(&node.host_id)) {
-        None => "Host ID not found.".to_owned(),
-        Some(_) if is_it(&info.host_id) => "Cannot remove self".to_owned(),
-        Some(node) if node.is_up => {
-            let address = &node.address;
-            format!(
-                "Node /{address} is alive and owns this ID. Use decommission command to remove it from the ring \
-                 (which is not built yet)"
-            )
-        }
-        Some(node) => stays(node),
+    match status.nodes.iter().find(|node| node.address == address) {
+        None => Err(NodetoolError::Failed(format!("{address} is no member of the ring"))),
+        Some(node) => take_out(management, node),
     }
 }
 
-fn stays(Node { address, host_id, .. }: &Node) -> String {
+fn take_out(management: &Management, node: &Node) -> Result<(), NodetoolError> {
+    let removed = management.post("/v1/members/remove", &json!({"host_id": node.host_id}));
+    removed.map_err(|error| match error {
+        NodetoolError::Failed(why) => NodetoolError::Failed(stays(node, &why)),
+        other => other,
+    })
+}
+
+/// The member with that id, which is down; else why not, in Cassandra's words as far as it has some.
+fn dead_member<'s>(host_id: &str, info: &Info, status: &'s Status) -> Result<&'s Node, String> {
+    let is_it = |other: &str| other.eq_ignore_ascii_case(host_id);
+    match status.nodes.iter().find(|node| is_it(&node.host_id)) {
+        None => Err("Host ID not found.".to_owned()),
+        Some(_) if is_it(&info.host_id) => Err("Cannot remove self".to_owned()),
+        Some(Node { address, is_up: true, .. }) => Err(format!(
+            "Node /{address} is alive and owns this ID. Use decommission command to remove it from the ring \
+             (which is not built yet)"
+        )),
+        Some(node) => Ok(node),
+    }
+}
+
+fn stays(Node { address, host_id, .. }: &Node, why: &str) -> String {
     format!(
-        "node {address} ({host_id}) holds replicas, and data can not be moved to other nodes yet: it stays a member, \
-         and nothing was done. Start an empty node in its place: peristyle serve --replace-address {address} ... If \
-         most voters are lost for good, see peristyle ring recover"
+        "node {address} ({host_id}) stays a member, and nothing was done: {why}. To give its place to another one, \
+         start an empty node: peristyle serve --replace-address {address} ... If most voters are lost for good, see \
+         peristyle ring recover"
     )
 }
 
@@ -78,12 +83,13 @@ mod tests {
         let nodes = vec![node(1, true), node(2, true), node(3, false)];
         let info = Info { host_id: nodes[0].host_id.clone(), ..Info::default() };
         let status = Status { nodes: nodes.clone(), ..Status::default() };
-        let told = |host_id: &str| why_not_removed(host_id, &info, &status);
+        let told = |host_id: &str| dead_member(host_id, &info, &status).expect_err("it is not removed");
         assert_eq!(told("7"), "Host ID not found.");
         assert_eq!(told(&nodes[0].host_id), "Cannot remove self");
         let alive = told(&nodes[1].host_id.to_uppercase());
         assert!(alive.starts_with("Node /10.0.0.2 is alive and owns this ID. Use decommission"), "{alive}");
-        let dead = told(&nodes[2].host_id);
+        let dead = dead_member(&nodes[2].host_id, &info, &status).expect("it is down");
+        let dead = stays(dead, "keyspace k holds tables");
         assert!(dead.contains("--replace-address 10.0.0.3 ") && dead.contains("nothing was done"), "{dead}");
     }
 }

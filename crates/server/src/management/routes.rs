@@ -46,6 +46,7 @@ pub(super) fn router(state: ManagementState) -> Router {
         .merge(super::gossip::routes())
         .merge(super::handoff::routes())
         .merge(super::services::routes())
+        .merge(super::members::routes())
         .route_layer(map_request(refuse_parameters))
         .merge(super::ring::routes())
         .route("/v1/status", get(status_of))

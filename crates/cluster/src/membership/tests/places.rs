@@ -401,3 +401,22 @@ fn a_node_that_nobody_reaches_is_not_let_in() {
         world.start(1, &[0]).is_in().await;
     });
 }
+
+#[test]
+fn a_lost_member_is_removed_and_does_not_vote_any_more() {
+    run(async {
+        let world = World::new(3);
+        let mut nodes = world.ring().await;
+        sleep(Duration::from_secs(5)).await;
+        let lost = nodes.remove(2).known.host_id();
+        nodes[1].proposer.propose(Command::Remove { host_id: lost }).await.expect("agreed");
+        sleep(Duration::from_secs(5)).await;
+        assert_eq!(nodes[0].known.members().expect("a ring").list().len(), 2);
+        nodes[0].change(0, keyspace("k")).await.expect("agreed");
+        // Started again, it hears of it.
+        let again = world.start(2, &[0]);
+        sleep(Duration::from_secs(20)).await;
+        let ended = again.failed.borrow();
+        assert!(matches!(&*ended, Some(MembershipError::Removed { .. })), "{ended:?}");
+    });
+}
