@@ -36,8 +36,14 @@ pub(super) struct Contact {
     address: SocketAddr,
     peer: Peer,
     task: JoinHandle<()>,
-    /// Why nobody was reached there.
-    trouble: Rc<RefCell<Option<String>>>,
+    trouble: Rc<RefCell<Option<Trouble>>>,
+}
+
+/// Why nobody was reached there.
+#[derive(Clone)]
+struct Trouble {
+    what: String,
+    is_of_other_cluster: bool,
 }
 
 impl Drop for Contact {
@@ -89,9 +95,12 @@ impl Contacts {
             asked_count_max: ASKED_COUNT_MAX,
         };
         let peer = Peer::new(options, Rc::clone(&self.node));
-        let trouble: Rc<RefCell<Option<String>>> = Rc::default();
+        let trouble: Rc<RefCell<Option<Trouble>>> = Rc::default();
         let noted = Rc::clone(&trouble);
-        let ended = move |error: PeerError| *noted.borrow_mut() = Some(error.to_string());
+        let ended = move |error: PeerError| {
+            let (what, is_of_other_cluster) = (error.to_string(), error.is_of_other_cluster());
+            *noted.borrow_mut() = Some(Trouble { what, is_of_other_cluster });
+        };
         let (network, random) = (self.network.clone(), Arc::clone(&self.random));
         let run = peer.clone().run(network, random, Rc::clone(&self.node), ended);
         Contact { address, peer, task: runtime::spawn_local("connection to an address", run), trouble }
@@ -109,6 +118,12 @@ impl Contact {
         &self.peer
     }
 
+    /// In words, if who is there has said to be of another cluster of the same name.
+    pub(super) fn other_cluster(&self) -> Option<String> {
+        let trouble = self.trouble.borrow().clone();
+        trouble.filter(|trouble| trouble.is_of_other_cluster).map(|trouble| trouble.what)
+    }
+
     /// Asks, and waits so long.
     ///
     /// # Errors
@@ -117,7 +132,7 @@ impl Contact {
         let asked = self.peer.ask(patience, |out| Said::Question(question).put(out));
         let asked = asked.map_err(|error| error.to_string())?;
         let answered = timeout(patience, asked).await.map_err(|_| "it does not answer".to_owned())?;
-        let why = || self.trouble.borrow().clone();
+        let why = || self.trouble.borrow().as_ref().map(|trouble| trouble.what.clone());
         let body = answered.map_err(|error| why().unwrap_or(error.to_string()))?;
         Reply::read(&body).ok_or_else(|| "its answer can not be read".to_owned())
     }

@@ -39,6 +39,14 @@ pub enum MembershipError {
         "a node that takes the place of another one needs a seed that lives: `seeds` names none but this node"
     )]
     NoSeeds,
+    /// It would serve what it has beside the cluster that it was told of.
+    #[error("the seed at {seed} is a node of another cluster than this directory is of: {what}")]
+    OtherCluster {
+        /// Which.
+        seed: std::net::SocketAddr,
+        /// What it has said.
+        what: String,
+    },
     /// Its place was taken while it was away.
     #[error(
         "this node is no member of the ring any more, as node {by} at {address} says: its place was taken, or its rows \

@@ -404,6 +404,11 @@ impl Known {
         .await;
     }
 
+    /// Is any other member heard?
+    pub(super) fn hears_others(&self) -> bool {
+        lock(&self.0.others).values().any(|other| other.is_alive())
+    }
+
     /// Waits until this node is a member.
     ///
     /// # Cancel safety

@@ -66,13 +66,16 @@ pub(super) struct Claims {
     heard: Rc<RefCell<BTreeMap<Uuid, Heard>>>,
     /// Has a member met this node where it says to be?
     is_met: Rc<Cell<bool>>,
+    /// Were all asked once?
+    is_told: Rc<Cell<bool>>,
 }
 
 impl Claims {
     /// Of a node that is there itself.
     pub(super) fn new(known: Known, contacts: Contacts, presence: Presence) -> Claims {
         let own = Claim { incarnation: known.incarnation(), presence };
-        Claims { known, contacts, own, heard: Rc::default(), is_met: Rc::default() }
+        let (is_met, is_told) = (Rc::default(), Rc::default());
+        Claims { known, contacts, own, heard: Rc::default(), is_met, is_told }
     }
 
     /// A member says it of itself; what it is answered.
@@ -180,6 +183,11 @@ impl Claims {
         let places = |presence: Presence| (presence.address, presence.cql_address);
         self.in_history(self.known.host_id()).map(places) == Some(places(self.own.presence))
     }
+
+    /// Waits until all members and seeds were told once where this node is, as far as they are reached.
+    pub(super) async fn are_told(&self) {
+        self.known.wait_until(|_| self.is_told.get()).await;
+    }
 }
 
 /// Sees to it, until that fails, that the history says of this member where it is.
@@ -220,6 +228,8 @@ async fn begin(
     let seeds = claims.contacts.to_seeds(options);
     loop {
         tell_all(agreement, claims, &seeds).await?;
+        claims.is_told.set(true);
+        known.look_again();
         if agreement.catch_up().await.is_ok() {
             break;
         }
@@ -263,8 +273,11 @@ async fn tell_all(
     let members = members.iter().flat_map(|members| members.list());
     let others = members.filter(|member| member.candidate.host_id != claims.known.host_id());
     let peers = others.map(|member| agreement.peer(member.candidate.host_id, claims.address_of(member)));
-    let peers: Vec<Peer> = peers.chain(seeds.iter().map(|seed| seed.peer().clone())).collect();
-    let doubts = try_join_all(peers.iter().map(|peer| tell(peer, claims))).await?;
+    let peers: Vec<(Peer, Option<&Contact>)> = peers
+        .map(|peer| (peer, None))
+        .chain(seeds.iter().map(|seed| (seed.peer().clone(), Some(seed))))
+        .collect();
+    let doubts = try_join_all(peers.iter().map(|(peer, seed)| tell(peer, *seed, claims))).await?;
     let doubts: BTreeSet<String> = doubts.into_iter().flatten().collect();
     Ok(doubts.into_iter().collect::<Vec<_>>().join("; "))
 }
@@ -272,6 +285,7 @@ async fn tell_all(
 /// Tells one; why it does not believe it, if it does not.
 async fn tell(
     peer: &Peer,
+    seed: Option<&Contact>,
     claims: &Claims,
 ) -> Result<Option<String>, MembershipError> {
     match ask(peer, &Said::Question(Question::Present(claims.own)), PATIENCE).await {
@@ -282,7 +296,10 @@ async fn tell(
         }
         Some(Reply::Refused(refusal)) => Err(MembershipError::Refused(refusal)),
         Some(Reply::Later(why)) => Ok(Some(why)),
-        Some(_) | None => Ok(None),
+        Some(_) | None => match seed.and_then(|seed| Some((seed.address(), seed.other_cluster()?))) {
+            Some((seed, what)) => Err(MembershipError::OtherCluster { seed, what }),
+            None => Ok(None),
+        },
     }
 }
 

@@ -84,7 +84,7 @@ pub async fn take_part(
                 if let Some(replaced) = options.replaces {
                     tracing::info!(%replaced, "this node is a member already, and takes nobody's place");
                 }
-                _ = timeout(OTHERS_PATIENCE, known.is_up_to_date()).await;
+                _ = timeout(OTHERS_PATIENCE, knows_others(&known, &claims)).await;
                 // Before that clients would be told that it is up where it was.
                 known.wait_until(|_| claims.is_found()).await;
             }
@@ -122,6 +122,15 @@ pub async fn take_part(
         failed = proposing => failed,
         failed = presenting => Err(failed),
         removed = over => Err(removed),
+    }
+}
+
+/// Waits until this node has come as far as most others. Who hears nobody has asked all of whom it knows: they may be
+/// of another cluster.
+async fn knows_others(known: &Known, claims: &Claims) {
+    known.is_up_to_date().await;
+    if !known.hears_others() {
+        claims.are_told().await;
     }
 }
 

@@ -17,7 +17,7 @@ use super::outbox::Outbox;
 use super::wire::{Wire, WireError};
 use super::{Met, Node};
 use crate::encoder::BodyTooLong;
-use crate::handshake::{Established, Purpose};
+use crate::handshake::{Established, HandshakeError, Purpose, Reason};
 use crate::message::Kind;
 
 /// How long is waited before a connection is tried again: at first, and at most.
@@ -250,6 +250,13 @@ impl PeerError {
             PeerError::Meet(error) => error.is_refusal(),
             PeerError::Wire(_) => false,
         }
+    }
+
+    /// Is the other node one of another cluster of the same name?
+    pub fn is_of_other_cluster(&self) -> bool {
+        use HandshakeError::{Refused, Refusing};
+        let PeerError::Meet(MeetError::Handshake(error)) = self else { return false };
+        matches!(error, Refused { reason, .. } | Refusing { reason, .. } if *reason == Reason::ClusterId)
     }
 }
 

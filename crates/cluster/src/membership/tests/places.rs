@@ -420,3 +420,27 @@ fn a_lost_member_is_removed_and_does_not_vote_any_more() {
         assert!(matches!(&*ended, Some(MembershipError::Removed { .. })), "{ended:?}");
     });
 }
+
+/// It served its own clients beside the ring that it was told of.
+#[test]
+fn a_member_of_another_cluster_than_its_seeds_ends() {
+    run(async {
+        let world = World::new(2);
+        let first = world.start(0, &[]);
+        first.is_in().await;
+        let other = world.start(1, &[]);
+        other.is_in().await;
+        drop(other);
+        sleep(Duration::from_secs(1)).await;
+        let other = world.start(1, &[0]);
+        sleep(Duration::from_secs(5)).await;
+        let ended = other.failed.borrow();
+        assert!(matches!(&*ended, Some(MembershipError::OtherCluster { .. })), "{ended:?}");
+        assert!(!other.known.is_serving());
+        // Seeds that are not there say nothing.
+        drop(first);
+        sleep(Duration::from_secs(1)).await;
+        let alone = world.start(1, &[0]);
+        timeout(Duration::from_secs(5), alone.known.may_serve()).await.expect("it goes on alone");
+    });
+}
