@@ -17,6 +17,13 @@ pub enum AssemblyError {
     Certificates(tls::TlsError),
     #[error("this directory is that of a member of a ring: `listen_address` says where others reach it")]
     NotAlone,
+    /// In Cassandra's words.
+    #[error(
+        "Saved cluster name {saved} != configured name {configured}: this directory is that of a member of {saved}"
+    )]
+    ClusterName { saved: String, configured: String },
+    #[error("keep the name of the cluster: {0}")]
+    KeepClusterName(#[from] storage::StateError),
     #[error("start the thread of the ring: {0}")]
     RingThread(std::io::Error),
     #[error("{0}")]

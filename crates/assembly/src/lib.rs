@@ -18,6 +18,7 @@
 //! | what has how much of the memory? | `memory.rs` |
 
 mod clients;
+mod cluster_name;
 mod compactions;
 mod error;
 mod memory;

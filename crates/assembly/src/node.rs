@@ -16,13 +16,13 @@ use coordinator::{BatchReplay, Coordinator, CoordinatorError, Node, follow};
 use query::{AnswerMemory, Engine, LargeAnswer, PreparedTexts, Timeouts};
 use runtime::Runtime;
 use schema::Schema;
-use storage::{Directory, LocalShards, Recovered, RunningShards, ShardHandle, Shards};
+use storage::{Directory, Layout, LocalShards, Recovered, RunningShards, ShardHandle, Shards};
 use tokio::sync::oneshot::{self, error::RecvError};
 
 use crate::memory::ClientMemory;
 use crate::ring::{RingPart, Seats, Stop, comes_in};
 use crate::system::{NodeView, SystemTables, base_schema};
-use crate::{AssemblyError, Clients, NodeOptions};
+use crate::{AssemblyError, Clients, NodeOptions, cluster_name};
 
 /// What a shard's thread is given to serve with.
 pub struct Seat {
@@ -100,6 +100,7 @@ where
     let ring = ring.map(|ring| ring.start(runtime)).transpose().map_err(AssemblyError::RingThread)?;
     if let Some(known) = view.ring() {
         runtime::block_on(comes_in(known))?;
+        keep_cluster_name(runtime, &view)?;
     }
     Ok(AssembledNode { shards, view, ring })
 }
@@ -135,6 +136,7 @@ where
     let ring = ring.map(|ring| ring.start_local(runtime));
     if let Some(known) = view.ring() {
         comes_in(known).await?;
+        keep_cluster_name(runtime, &view)?;
     }
     Ok(AssembledNode { shards, view, ring })
 }
@@ -152,6 +154,9 @@ fn prepare(
     let schema: Arc<Schema> = Arc::clone(metadata.schema());
     let recovered = directory.recover(&schema)?;
     let history = (&metadata, &layout, Arc::new(base));
+    if options.ring.is_some() {
+        cluster_name::check(&*runtime.disk, &layout, &options.cluster_name)?;
+    }
     let ring = match &options.ring {
         Some(ring) => Some(RingPart::prepare(ring, &options, recovered.facts(), history, runtime)?),
         None if metadata.metadata().members.is_some() => return Err(AssemblyError::NotAlone),
@@ -175,6 +180,12 @@ fn prepare(
         batches_replayed: Arc::new(Mutex::new(Some(batches_replayed))),
     };
     Ok(Prepared { recovered, schema, parts, replayed, ring })
+}
+
+/// From now on the directory is that of a member of this cluster.
+fn keep_cluster_name(runtime: &Runtime, view: &NodeView) -> Result<(), AssemblyError> {
+    let layout = Layout::of_options(&view.options.storage);
+    cluster_name::keep(&*runtime.disk, &layout, &view.options.cluster_name)
 }
 
 /// What became of the batches of an earlier run.
