@@ -17,8 +17,9 @@ use tracing_subscriber::EnvFilter;
 use crate::cqlsh::with_causes;
 use crate::memory_watch::MemoryWatch;
 
-/// Everything is logged from here on, unless `PERISTYLE_LOG` says otherwise. Of agreement the log tells itself.
-const LOG_LEVEL: &str = "info,openraft=warn";
+/// Everything is logged from here on, unless `PERISTYLE_LOG` says otherwise. Of agreement the log tells itself:
+/// openraft warns of a node that is away several times a second, for as long as it is.
+const LOG_LEVEL: &str = "info,openraft=error";
 /// What a process ends with whose disk failed, where the policy is `die`; Cassandra's code.
 const DISK_FAILED_CODE: i32 = 100;
 /// What a process ends with that broke a promise of its own code: `EX_SOFTWARE` of `sysexits.h`.

@@ -336,7 +336,9 @@ impl Known {
     pub(super) fn set(&self, host_id: Uuid, is_alive: bool, is_up: bool) {
         let other = self.other(host_id);
         if other.is_alive.swap(is_alive, Ordering::AcqRel) != is_alive {
-            tracing::info!(%host_id, is_alive, "another node is heard or not");
+            let address = self.members().and_then(|members| Some(members.get(host_id)?.candidate.address));
+            let address = address.map_or_else(|| "nowhere".to_owned(), |address| address.to_string());
+            tracing::info!(%host_id, "node {address} is {}", if is_alive { "UP" } else { "DOWN" });
             self.0.news.notify_waiters();
         }
         if other.is_up.swap(is_up, Ordering::AcqRel) == is_up {
