@@ -109,7 +109,10 @@ impl MetadataMachine {
             members.list().iter().find(|member| member.candidate.address == candidate.address)
         {
             let (address, host_id) = (candidate.address, there.candidate.host_id);
-            let what = format!("at {address} there is node {host_id} already, a member of the ring");
+            let what = format!(
+                "at {address} there is node {host_id} already, a member of the ring: to take its place, when it is \
+                 dead, start with --replace-address {address}"
+            );
             return Err(Refusal::Candidate { what });
         }
         check_not_older(members, &candidate)?;
