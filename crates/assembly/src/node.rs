@@ -9,6 +9,7 @@
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use cluster::MetadataLog;
 use coordinator::replicas::{RingSeat, carry_out_repairs, fill};
@@ -23,6 +24,9 @@ use crate::memory::ClientMemory;
 use crate::ring::{RingPart, Seats, Stop, comes_in};
 use crate::system::{NodeView, SystemTables, base_schema};
 use crate::{AssemblyError, Clients, NodeOptions, cluster_name};
+
+/// So long after a farewell it is on its way, as a rule: a stop takes no longer for it.
+const FAREWELL_SENT: Duration = Duration::from_millis(50);
 
 /// What a shard's thread is given to serve with.
 pub struct Seat {
@@ -222,6 +226,7 @@ impl AssembledNode {
     /// # Errors
     /// A shard could not write something out; what was acknowledged is in its log.
     pub async fn stop(self, flush_first: bool) -> Result<(), AssemblyError> {
+        say_farewell(&self.view).await;
         // First, so that what others have missed is kept while memtables are written out.
         drop(self.ring);
         Ok(self.shards.stop(flush_first).await?)
@@ -239,9 +244,18 @@ impl AssembledNode<LocalShards> {
     /// # Errors
     /// As for a node on threads.
     pub async fn stop(self, flush_first: bool) -> Result<(), AssemblyError> {
+        say_farewell(&self.view).await;
         // First, so that what others have missed is kept while memtables are written out.
         drop(self.ring);
         Ok(self.shards.stop(flush_first).await?)
+    }
+}
+
+/// Tells the others of a ring that this node goes, so that they need not find it out. They are not waited for.
+async fn say_farewell(view: &NodeView) {
+    if let Some(known) = view.ring().filter(|known| !known.is_withdrawn()) {
+        known.withdraw(true);
+        tokio::time::sleep(FAREWELL_SENT).await;
     }
 }
 

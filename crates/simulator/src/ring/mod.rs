@@ -42,6 +42,8 @@ mod places;
 mod plan;
 mod settle;
 mod statement;
+#[cfg(test)]
+mod stop_tests;
 mod table;
 mod visitor;
 

@@ -59,7 +59,7 @@ fn wrong(world: &World, node: usize, what: std::fmt::Arguments<'_>) {
     }
 }
 
-fn runtime_of(world: &World, node: usize, incarnation: u64) -> Runtime {
+pub(super) fn runtime_of(world: &World, node: usize, incarnation: u64) -> Runtime {
     let dice = Dice::new(world.stage.seed, incarnation, 8_100 + node as u64);
     let seed = world.stage.seed.wrapping_mul(31).wrapping_add(incarnation << 8 | node as u64);
     let random = Arc::new(SeededRandom::new(seed));
