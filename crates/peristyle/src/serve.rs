@@ -78,8 +78,8 @@ impl clap::FromArgMatches for ServeArguments {
 /// Why a node could not serve.
 #[derive(Debug, thiserror::Error)]
 enum ServeError {
-    #[error("read the configuration file {path}")]
-    File { path: PathBuf, source: std::io::Error },
+    #[error("read the {what} {path}")]
+    File { what: &'static str, path: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error("take the {0} bytes of `memory`, as `memory_pretouch` says")]
@@ -124,17 +124,18 @@ pub(crate) fn is_stopping() -> bool {
 /// Defaults, the file over them, flags over that.
 fn configuration(arguments: &ServeArguments) -> Result<Config, ServeError> {
     let mut config = Config::default();
-    let read = |path: &PathBuf| {
-        std::fs::read_to_string(path).map_err(|source| ServeError::File { path: path.clone(), source })
+    let read = |what, path: &PathBuf| {
+        let fail = |source| ServeError::File { what, path: path.clone(), source };
+        std::fs::read_to_string(path).map_err(fail)
     };
     if let Some(path) = &arguments.config {
-        config.apply_file(path, &read(path)?)?;
+        config.apply_file(path, &read("configuration file", path)?)?;
     }
     for (flag, value) in &arguments.flags {
         config.apply_flag(flag, value)?;
     }
     if let Some(path) = config.rackdc_file.clone() {
-        config.apply_rackdc(&path, &read(&path)?)?;
+        config.apply_rackdc(&path, &read("file of `rackdc_file`", &path)?)?;
     }
     config.machine_bytes = runtime::memory_limit_bytes();
     config.check()?;
@@ -320,6 +321,13 @@ mod tests {
     fn more_memory_than_the_machine_has_is_refused() {
         let error = parse(&["--memory", "4000TiB"]).unwrap_err();
         assert!(error.starts_with("configuration: `memory` = 4000TiB: more than the "), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_is_missing_is_called_what_it_is() {
+        for (flag, what) in [("--config", "configuration file"), ("--rackdc-file", "file of `rackdc_file`")] {
+            assert_eq!(parse(&[flag, "/no/file"]).unwrap_err(), format!("read the {what} /no/file"));
+        }
     }
 
     #[test]

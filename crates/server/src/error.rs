@@ -19,10 +19,10 @@ pub enum ServerError {
          set `management_token_file`, or an address of loopback"
     )]
     ManagementOpen { address: SocketAddr },
-    #[error("read token file {path}", path = .path.display())]
-    TokenFile { path: PathBuf, source: io::Error },
-    #[error("token file {path}: {problem}", path = .path.display())]
-    Token { path: PathBuf, problem: &'static str },
+    #[error("read {what} {path}", path = .path.display())]
+    TokenFile { what: &'static str, path: PathBuf, source: io::Error },
+    #[error("{what} {path}: {problem}", path = .path.display())]
+    Token { what: &'static str, path: PathBuf, problem: &'static str },
     #[error("start a thread")]
     Thread(#[source] io::Error),
 }

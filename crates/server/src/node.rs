@@ -287,7 +287,8 @@ fn not_listening(
 
 /// What the node under the server is put together with.
 fn node_options(options: ServerOptions, listen: SocketAddr) -> Result<NodeOptions, ServerError> {
-    let secret = options.internode_secret_file.as_deref().map(ManagementToken::read).transpose()?;
+    let read = |path| ManagementToken::read_as("secret file", path);
+    let secret = options.internode_secret_file.as_deref().map(read).transpose()?;
     let secret = secret.map(|secret| Secret::new(secret.as_str().as_bytes()));
     let ring = options.ring.map(|ring| RingOptions { secret, ..ring });
     // In the largest unit of which there are whole ones.

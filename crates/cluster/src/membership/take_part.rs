@@ -1,6 +1,7 @@
 //! All that a node does for its part in a ring, on one thread.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -183,13 +184,17 @@ async fn gate(
         },
     };
     let (seldom, seldom_crowded) = (Seldom::default(), Seldom::every(CROWDED_EVERY));
-    let refused = move |address, error: MeetError| {
-        if error.is_for_want_of_room() {
+    let refused = move |source: Option<SocketAddr>, error: MeetError| {
+        let source = source.map_or_else(|| "nobody".to_owned(), |source| source.to_string());
+        if error.is_departure() {
+            // Nodes do so that have found out meanwhile that they have nothing to say.
+            tracing::debug!(source, %error, "somebody has come and gone");
+        } else if error.is_for_want_of_room() {
             if let Some(count) = seldom_crowded.note() {
-                tracing::warn!(?address, %error, count, "there are too many connections of other nodes");
+                tracing::warn!(source, %error, count, "there are too many connections of other nodes");
             }
         } else if let Some(count) = seldom.note() {
-            tracing::warn!(?address, %error, count, "somebody who says to be a node is not let in");
+            tracing::warn!(source, %error, count, "somebody who says to be a node is not let in");
         }
     };
     keep_gate(listener, node, random, sort, refused).await;

@@ -87,6 +87,14 @@ impl MeetError {
         matches!(self, MeetError::Crowded { .. } | MeetError::SentAway)
     }
 
+    /// Has the other side gone before it was met?
+    pub fn is_departure(&self) -> bool {
+        let is_end = |error: &io::Error| {
+            matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
+        };
+        matches!(self, MeetError::Stream(error) if is_end(error))
+    }
+
     /// Has one of the two refused the other one, so that somebody has to put something right?
     pub fn is_refusal(&self) -> bool {
         match self {

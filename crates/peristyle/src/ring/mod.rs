@@ -33,7 +33,7 @@ enum RingCommand {
         /// The data directory of this survivor, whose log is the longest
         #[arg(long, value_name = "PATH")]
         data_dir: PathBuf,
-        /// All nodes that are left, by the addresses that `show` prints; ports that are missing are 7000
+        /// All nodes that are left, by the addresses that `show` prints; without a port where one member is there
         #[arg(long, value_name = "ADDR,ADDR:PORT", value_delimiter = ',', required = true, value_parser = parse_address)]
         survivors: Vec<SocketAddr>,
         /// Do it: without this it is only said what would be done
@@ -83,12 +83,24 @@ pub(crate) fn run(arguments: &RingArguments) -> ExitCode {
 }
 
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let address = text
-        .parse::<IpAddr>()
-        .map(|address| SocketAddr::new(address, config::Config::default().storage_port));
+    // Which port that is, the members say.
+    let address = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, 0));
     address
         .or_else(|_| text.parse())
         .map_err(|_| "not an address, as in 10.0.0.1 or 10.0.0.1:7000".to_owned())
+}
+
+/// The members at these addresses: by the address alone where no port is given, and it has one member.
+fn with_ports(survivors: &[SocketAddr], members: &[SocketAddr]) -> Vec<SocketAddr> {
+    let with_port = |survivor: &SocketAddr| {
+        let mut there = members.iter().filter(|member| member.ip() == survivor.ip());
+        match (survivor.port(), there.next(), there.next()) {
+            (0, Some(member), None) => *member,
+            (0, ..) => SocketAddr::new(survivor.ip(), config::Config::default().storage_port),
+            _ => *survivor,
+        }
+    };
+    survivors.iter().map(with_port).collect()
 }
 
 fn show(member: &StoppedMember, out: &mut impl Write) -> io::Result<()> {
@@ -133,6 +145,8 @@ fn recover(
     out: &mut impl Write,
 ) -> Result<bool, RingError> {
     show(&node.member, out)?;
+    let members = node.member.members().list().iter().map(|member| member.candidate.address);
+    let survivors = &with_ports(survivors, &members.collect::<Vec<_>>());
     let lost = node.member.lost(survivors)?;
     writeln!(out, "\nGiven up, with what only they have:")?;
     for Member { candidate, .. } in lost {
@@ -167,9 +181,12 @@ mod tests {
     #[test]
     fn survivors_are_addresses_with_a_port_or_without() {
         let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
-        assert_eq!(parse_address("10.0.0.1"), Ok(address("10.0.0.1:7000")));
-        assert_eq!(parse_address("10.0.0.1:7001"), Ok(address("10.0.0.1:7001")));
-        assert_eq!(parse_address("fd00::1"), Ok(address("[fd00::1]:7000")));
+        let members = ["10.0.0.1:7002", "10.0.0.2:7001", "10.0.0.2:7002", "[fd00::1]:7003"].map(address);
+        let read = |text| with_ports(&[parse_address(text).expect("an address")], &members)[0];
+        assert_eq!(read("10.0.0.1"), address("10.0.0.1:7002"), "the only one there");
+        assert_eq!(read("10.0.0.1:7001"), address("10.0.0.1:7001"));
+        assert_eq!(read("fd00::1"), address("[fd00::1]:7003"));
+        assert_eq!(read("10.0.0.2"), address("10.0.0.2:7000"), "one of two");
         assert!(parse_address("node1").is_err());
     }
 }

@@ -25,10 +25,18 @@ impl ManagementToken {
     /// # Errors
     /// [`ServerError::TokenFile`] when it can not be read, [`ServerError::Token`] when others may read or change it, or
     /// when it holds no token.
-    #[expect(clippy::disallowed_methods, reason = "a file of the administrator's, not one of the node's")]
     pub fn read(path: &Path) -> Result<ManagementToken, ServerError> {
-        let fail = |source| ServerError::TokenFile { path: path.to_owned(), source };
-        let wrong = |problem| ServerError::Token { path: path.to_owned(), problem };
+        ManagementToken::read_as("token file", path)
+    }
+
+    /// As [`ManagementToken::read`], of a file that is called so where it can not be read.
+    ///
+    /// # Errors
+    /// As there.
+    #[expect(clippy::disallowed_methods, reason = "a file of the administrator's, not one of the node's")]
+    pub(crate) fn read_as(what: &'static str, path: &Path) -> Result<ManagementToken, ServerError> {
+        let fail = |source| ServerError::TokenFile { what, path: path.to_owned(), source };
+        let wrong = |problem| ServerError::Token { what, path: path.to_owned(), problem };
         let file = File::open(path).map_err(fail)?;
         if file.metadata().map_err(fail)?.permissions().mode() & OTHERS != 0 {
             return Err(wrong("others than its owner and its group may read or change it"));
@@ -114,6 +122,8 @@ mod tests {
         assert_eq!(read(&[0xff, 0xfe], 0o600).expect_err("no text"), "read token file FILE");
         let missing = ManagementToken::read(Path::new("/nonexistent/token")).expect_err("no file");
         assert_eq!(missing.to_string(), "read token file /nonexistent/token");
+        let secret = ManagementToken::read_as("secret file", Path::new("/nonexistent/secret"));
+        assert_eq!(secret.expect_err("no file").to_string(), "read secret file /nonexistent/secret");
     }
 
     #[test]
