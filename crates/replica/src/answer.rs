@@ -1,12 +1,15 @@
 //! What a replica answers.
 
+use std::time::Duration;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use read::{PageDigest, UnfilteredPage};
 use rows::Row;
+use runtime::trace::TraceEvent;
 use stdx::index_set::IndexSet;
 use storage::Outcomes;
 
-use crate::body::{BodyError, Reader, put_list, put_option, put_row};
+use crate::body::{BodyError, Reader, put_bytes, put_list, put_option, put_row};
 use crate::failure::Failure;
 use crate::page::{page, put_page};
 
@@ -15,6 +18,8 @@ const ROWS: u8 = 2;
 const DIGEST: u8 = 3;
 const FAILED: u8 = 4;
 const COMPARED: u8 = 5;
+/// Before another answer: what was done for it.
+const STEPS: u8 = 6;
 
 /// An answer to a [`Request`](crate::Request).
 #[derive(Clone, Debug, PartialEq)]
@@ -96,13 +101,43 @@ impl Answer {
         }
     }
 
+    /// Appends what was done for a request that wants it told; the answer follows.
+    pub fn put_steps(steps: &[TraceEvent], out: &mut BytesMut) {
+        out.put_u8(STEPS);
+        put_list(out, steps, |out, step| {
+            out.put_slice(step.id.as_bytes());
+            out.put_u32_le(u32::try_from(step.elapsed.as_micros()).unwrap_or(u32::MAX));
+            put_bytes(out, step.thread.as_bytes());
+            put_bytes(out, step.activity.as_bytes());
+        });
+    }
+
     /// Reads a body.
     ///
     /// # Errors
     /// It is none of these.
     pub fn read(body: Bytes) -> Result<Answer, BodyError> {
         let reader = &mut Reader::new(body);
-        let answer = match reader.u8("answer")? {
+        let kind = reader.u8("answer")?;
+        Answer::read_rest(kind, reader)
+    }
+
+    /// Reads the body of an answer to a request that wanted it told what is done.
+    ///
+    /// # Errors
+    /// It is no such answer.
+    pub fn read_traced(body: Bytes) -> Result<(Vec<TraceEvent>, Answer), BodyError> {
+        let reader = &mut Reader::new(body);
+        if reader.u8("answer")? != STEPS {
+            return Err(reader.wrong("steps"));
+        }
+        let steps = reader.list("steps", step)?;
+        let kind = reader.u8("answer")?;
+        Ok((steps, Answer::read_rest(kind, reader)?))
+    }
+
+    fn read_rest(kind: u8, reader: &mut Reader) -> Result<Answer, BodyError> {
+        let answer = match kind {
             WRITTEN => Answer::Written(Written {
                 done: IndexSet::of_bits(reader.u32("outcomes")?),
                 doubtful: IndexSet::of_bits(reader.u32("outcomes")?),
@@ -117,6 +152,16 @@ impl Answer {
         reader.end()?;
         Ok(answer)
     }
+}
+
+fn step(reader: &mut Reader) -> Result<TraceEvent, BodyError> {
+    Ok(TraceEvent {
+        id: reader.uuid("step")?,
+        elapsed: Duration::from_micros(u64::from(reader.u32("step")?)),
+        thread: reader.text("thread")?,
+        activity: reader.text("activity")?,
+        node: None,
+    })
 }
 
 fn told(reader: &mut Reader) -> Result<Told, BodyError> {

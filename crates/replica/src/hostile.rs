@@ -16,8 +16,11 @@ pub fn read_body(bytes: &[u8]) {
     let body = Bytes::copy_from_slice(body);
     if which & 1 == 0 {
         let mut again = BytesMut::new();
-        let Ok(Asked { planned_on, request }) = Asked::read(body.clone()) else { return };
+        let Ok(Asked { planned_on, is_traced, request }) = Asked::read(body.clone()) else { return };
         Asked::begin(planned_on, &mut again);
+        if is_traced {
+            Asked::put_traced(&mut again);
+        }
         match request {
             Request::Write { unit, mutations } => Request::put_write(unit, &mutations, &mut again),
             Request::Compare { table, rows } => {
@@ -35,5 +38,11 @@ pub fn read_body(bytes: &[u8]) {
         let mut again = BytesMut::new();
         answer.put(&mut again);
         assert_eq!(Answer::read(again.freeze()), Ok(answer), "an answer is read as it was written");
+    } else if let Ok((steps, answer)) = Answer::read_traced(body.clone()) {
+        let mut again = BytesMut::new();
+        Answer::put_steps(&steps, &mut again);
+        answer.put(&mut again);
+        let read = Answer::read_traced(again.freeze());
+        assert_eq!(read, Ok((steps, answer)), "and one with steps");
     }
 }

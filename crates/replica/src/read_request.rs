@@ -52,6 +52,11 @@ impl ReadRequest {
         }
     }
 
+    /// Is it of a range, and not of one key?
+    pub(crate) fn is_of_range(&self) -> bool {
+        matches!(self.target, Target::Range(_))
+    }
+
     /// Appends a command, of one key or of a range.
     ///
     /// # Panics

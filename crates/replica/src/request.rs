@@ -19,6 +19,8 @@ const READ_DIGEST: u8 = 4;
 const COMPARE: u8 = 5;
 const KEEP_BATCH: u8 = 6;
 const DROP_BATCHES: u8 = 7;
+/// Before another request: what is done for it is to be told.
+const TRACED: u8 = 8;
 
 /// So many logged batches are let go by one message, at most.
 pub const DROPPED_TOGETHER_MAX: usize = 1_024;
@@ -28,6 +30,8 @@ pub const DROPPED_TOGETHER_MAX: usize = 1_024;
 pub struct Asked {
     /// What it was planned on.
     pub planned_on: PlannedOn,
+    /// Is what is done for it to be told with the answer?
+    pub is_traced: bool,
     /// What is asked for.
     pub request: Request,
 }
@@ -107,6 +111,11 @@ impl Asked {
         [schema_epoch, truncated_at, ring_epoch].into_iter().for_each(|epoch| out.put_u64_le(epoch));
     }
 
+    /// Appends, behind its beginning, that what is done for the request that follows is to be told.
+    pub fn put_traced(out: &mut BytesMut) {
+        out.put_u8(TRACED);
+    }
+
     /// Reads a body.
     ///
     /// # Errors
@@ -115,7 +124,10 @@ impl Asked {
         let reader = &mut Reader::new(body);
         let (schema_epoch, truncated_at) = (reader.u64("epoch")?, reader.u64("epoch")?);
         let planned_on = PlannedOn { schema_epoch, truncated_at, ring_epoch: reader.u64("epoch")? };
-        let asked = Asked { planned_on, request: Request::read(reader)? };
+        let first = reader.u8("request")?;
+        let is_traced = first == TRACED;
+        let kind = if is_traced { reader.u8("request")? } else { first };
+        let asked = Asked { planned_on, is_traced, request: Request::read(kind, reader)? };
         reader.end()?;
         Ok(asked)
     }
@@ -182,8 +194,19 @@ impl Request {
         });
     }
 
-    fn read(reader: &mut Reader) -> Result<Request, BodyError> {
-        Ok(match reader.u8("request")? {
+    /// What Cassandra calls such a message, without its `_REQ`.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Request::Write { .. } => "MUTATION",
+            Request::Read { read, .. } if read.is_of_range() => "RANGE",
+            Request::Read { .. } | Request::Compare { .. } => "READ",
+            Request::Batch(BatchRequest::Keep { .. }) => "BATCH_STORE",
+            Request::Batch(BatchRequest::Drop { .. }) => "BATCH_REMOVE",
+        }
+    }
+
+    fn read(kind: u8, reader: &mut Reader) -> Result<Request, BodyError> {
+        Ok(match kind {
             WRITE_ALL => write(Unit::All, reader)?,
             WRITE_EACH => write(Unit::Each, reader)?,
             READ_ROWS => Request::Read { wanted: Wanted::Rows, read: Box::new(ReadRequest::read(reader)?) },

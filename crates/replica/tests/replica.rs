@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use read::{
@@ -13,6 +14,7 @@ use rows::{
     Bound, BoundKind, CellRef, Clustering, ClusteringBuilder, ClusteringComparator, DeletionTime, Liveness,
     Mutation, MutationBuilder, PartitionKey, RangeTombstone, RingPlace, RingRange, RowBuilder, Slice, Slices,
 };
+use runtime::trace::TraceEvent;
 use runtime::{ManualClock, MemoryDisk, Runtime};
 use schema::{
     ClusteringOrder, ColumnId, ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId,
@@ -337,6 +339,43 @@ fn what_does_not_fit_the_table_is_refused() {
     });
 }
 
+fn steps() -> Vec<TraceEvent> {
+    let step = |number: u8| TraceEvent {
+        id: Uuid::from_u128(u128::from(number)),
+        activity: "é".repeat(usize::from(number)),
+        elapsed: Duration::from_micros(1_000_000_007),
+        thread: format!("shard-{number}"),
+        node: None,
+    };
+    (0..3).map(step).collect()
+}
+
+#[test]
+fn steps_come_before_the_answer_to_who_wants_them_told_and_to_nobody_else() {
+    let request = |is_traced: bool| {
+        asked(|out| {
+            if is_traced {
+                Asked::put_traced(out);
+            }
+            Request::put_drop_batches(&[Uuid::from_u128(7)], out);
+        })
+    };
+    let [plain, traced] =
+        [false, true].map(|is_traced| Asked::read(request(is_traced).freeze()).expect("one"));
+    assert_eq!((plain.is_traced, traced.is_traced), (false, true));
+    assert_eq!((plain.request, plain.planned_on), (traced.request, traced.planned_on));
+    let answer = Answer::Written(replica::Written::default());
+    let mut body = BytesMut::new();
+    Answer::put_steps(&steps(), &mut body);
+    answer.put(&mut body);
+    let body = body.freeze();
+    assert_eq!(Answer::read_traced(body.clone()), Ok((steps(), answer.clone())));
+    assert!(Answer::read(body).is_err(), "nobody has asked for steps");
+    let mut body = BytesMut::new();
+    answer.put(&mut body);
+    assert!(Answer::read_traced(body.freeze()).is_err(), "there are none");
+}
+
 /// Everything cut off somewhere, or with a byte that is another one: told, or read as something else, never a panic.
 #[test]
 fn a_body_that_was_spoiled_is_told() {
@@ -347,17 +386,28 @@ fn a_body_that_was_spoiled_is_told() {
             bodies.push((0, asked(|out| Request::put_read(Wanted::Rows, &command, out))));
         }
         bodies.push((0, asked(|out| Request::put_write(Unit::Each, &changes()[..16], out))));
+        bodies.push((
+            0,
+            asked(|out| {
+                Asked::put_traced(out);
+                Request::put_write(Unit::All, &changes()[..2], out);
+            }),
+        ));
         let command = ReadCommand::new(table(), ReadTarget::Keys(vec![key(1)]), NOW);
         let mut body = BytesMut::new();
         Answer::Rows(rows(&node, &command).await).put(&mut body);
-        bodies.push((1, body));
+        let mut traced = BytesMut::new();
+        Answer::put_steps(&steps(), &mut traced);
+        Answer::Failed(Failure::NoTable { table: table().id() }).put(&mut traced);
+        bodies.extend([(1, body), (1, traced)]);
         for (which, body) in bodies {
             for cut in 0..body.len() {
-                let (request, answer) = (
-                    Asked::read(body.clone().freeze().slice(..cut)),
-                    Answer::read(body.clone().freeze().slice(..cut)),
-                );
-                assert!(if which == 0 { request.is_err() } else { answer.is_err() }, "cut off at {cut}");
+                let rest = || body.clone().freeze().slice(..cut);
+                let is_told = match which {
+                    0 => Asked::read(rest()).is_err(),
+                    _ => Answer::read(rest()).is_err() && Answer::read_traced(rest()).is_err(),
+                };
+                assert!(is_told, "cut off at {cut}");
                 let mut spoiled = vec![which];
                 spoiled.extend_from_slice(&body);
                 spoiled[1 + cut] ^= 1 << (cut % 8);

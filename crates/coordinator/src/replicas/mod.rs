@@ -18,6 +18,7 @@
 //! | how do their rows become one answer? | `read.rs` |
 //! | how often did answers differ? | `read_repairs.rs` |
 //! | when is one more replica asked? | `speculation.rs` |
+//! | what does a trace tell of other nodes? | `traced.rs` |
 //! | how are rows read and written by their keys, several at a time? | `plain.rs` |
 //! | which replicas do these go to? | `partners.rs` |
 //! | which nodes keep a logged batch? | `keepers.rs` |
@@ -51,6 +52,7 @@ mod seat;
 mod service;
 mod slots;
 mod speculation;
+mod traced;
 mod truncate;
 mod view;
 mod write;
@@ -78,7 +80,7 @@ use ::replica::{Answer, Asked, PlannedOn};
 use bytes::BytesMut;
 use messaging::{AskError, Peer};
 use ring::NodeIndex;
-use runtime::{Alarm, Plant};
+use runtime::{Alarm, Plant, trace};
 use schema::{Schema, Table, TableId};
 use stdx::id_map::IdMap;
 use storage::ShardHandle;
@@ -88,6 +90,7 @@ use types::Token;
 use crate::{Consistency, CoordinatorError};
 use requirement::{Factors, Requirement};
 use slots::slot_of;
+use traced::Sent;
 use view::{Plan, Replicated};
 
 /// Carries reads and writes to the replicas of a ring. Belongs to one shard; clone it freely there.
@@ -220,14 +223,28 @@ impl Replicas {
     ) -> impl Future<Output = Result<Answer, Missed>> + 'static {
         let of_table = |schema: &Schema| tables.into_iter().map(|table| schema.truncated_at(table)).max();
         let truncated_at = self.shard.local().with_schema(of_table).unwrap_or(0);
+        let trace = trace::current();
+        let mut sent = None;
         let asked = peer.ask(deadline.saturating_duration_since(Instant::now()), |out| {
             let (schema_epoch, ring_epoch) = (self.schema_epoch, self.ring_epoch);
-            Asked::begin(PlannedOn { schema_epoch, truncated_at, ring_epoch }, out);
-            put(out);
+            let begin = |out: &mut BytesMut| {
+                Asked::begin(PlannedOn { schema_epoch, truncated_at, ring_epoch }, out);
+            };
+            match trace {
+                None => {
+                    begin(out);
+                    put(out);
+                }
+                Some(trace) => sent = Some(Box::new(Sent::put(trace, peer.address(), begin, put, out))),
+            }
         });
         async move {
-            let answer = asked.map_err(|error| failed(error.to_string()))?.await?;
-            Answer::read(answer).map_err(|error| failed(error.to_string()))
+            let answer = asked.map_err(|error| failed(error.to_string()))?.await;
+            let read = match sent {
+                None => Answer::read(answer?),
+                Some(sent) => sent.take_in(answer)?,
+            };
+            read.map_err(|error| failed(error.to_string()))
         }
     }
 

@@ -13,7 +13,7 @@ use read::{
 use replica::{Answer, Failure, Request, Wanted, is_in_order};
 use ring::NodeIndex;
 use rows::{Mutation, PartitionKey, RingRange};
-use runtime::Plant;
+use runtime::{Plant, trace};
 use storage::StorageError;
 use tokio::time::Instant;
 use types::Token;
@@ -188,6 +188,9 @@ impl Replicas {
                         let more = self.take_gain(&mut candidates, |center| tally.would_gain(center));
                         late_at = more.and(late).map(|late| Instant::now() + late);
                         if let Some(node) = more {
+                            trace::note(|| {
+                                format!("speculating read retry on /{}", self.view.address_of(node))
+                            });
                             expected.add(self.view.center_of(node));
                             asked.push(ask(node));
                         }

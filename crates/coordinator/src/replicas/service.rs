@@ -7,11 +7,12 @@ use bytes::Bytes;
 use cluster::membership::Known;
 use messaging::{Established, Seldom, Service};
 use replica::{Answer, Asked, Request};
-use runtime::Plant;
+use runtime::{Plant, trace};
 use storage::ShardHandle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout_at;
 
+use super::traced::Received;
 use crate::batch_keeper::BatchKeeper;
 
 /// Carries out what other nodes ask of this shard's replicas.
@@ -93,6 +94,10 @@ impl Service for ReplicaService {
             // It is declined.
             Err(TooManyWait) => return,
         };
+        // Boxed, so that the many requests without a trace need no room for it.
+        let traced = asked
+            .is_traced
+            .then(|| Received::begin(&asked.request, host, known.as_ref(), shard.local().runtime()));
         let work = async move {
             let doing = async {
                 if let Some((known, turn)) = waits {
@@ -100,13 +105,14 @@ impl Service for ReplicaService {
                     drop(turn);
                 }
                 match (keeper, asked) {
-                    (Some(keeper), Asked { planned_on, request: Request::Batch(request) }) => {
+                    (Some(keeper), Asked { planned_on, request: Request::Batch(request), .. }) => {
                         Answer::Written(keeper.carry_out(planned_on.schema_epoch, request).await)
                     }
                     (_, asked) => replica::carry_out(&shard, asked).await,
                 }
             };
             // Nobody waits for it after that. A write that has begun goes on.
+            let doing = trace::carry(traced.as_ref().map(|traced| traced.trace()), doing);
             let Ok(answer) = timeout_at(request.deadline, doing).await else { return };
             // Behind the work and not before it: who gets its rows from here waits until this node knows of its fence,
             // and then finds all that was acknowledged without it. It is declined: who asked comes so far by itself.
@@ -114,7 +120,13 @@ impl Service for ReplicaService {
             if known.is_some_and(|known| planned_on.ring_epoch < known.fence()) {
                 return tracing::debug!(%host, ?planned_on, "a request of an earlier ring is not answered");
             }
-            if let Err(error) = request.answer(|out| answer.put(out)) {
+            let answered = request.answer(|out| {
+                if let Some(traced) = traced {
+                    Answer::put_steps(&traced.finish(), out);
+                }
+                answer.put(out);
+            });
+            if let Err(error) = answered {
                 tracing::warn!(%host, %error, "an answer to another node is too long");
             }
         };

@@ -9,7 +9,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use replica::{Answer, Failure, Request, Written};
 use ring::NodeIndex;
 use rows::Mutation;
-use runtime::Plant;
+use runtime::{Plant, trace};
 use schema::TableId;
 use smallvec::SmallVec;
 use stdx::index_set::IndexSet;
@@ -153,7 +153,7 @@ impl Replicas {
                 return ready(Ok(written)).boxed_local();
             }
             // A task, so that it goes on when the others were enough.
-            let write = runtime::spawn_local("a replica's own write", write);
+            let write = runtime::spawn_local("a replica's own write", trace::carry(trace::current(), write));
             return async move { write.await.map_err(|error| failed(error.to_string())) }.boxed_local();
         };
         let tables = mutations.iter().map(|mutation| mutation.table);

@@ -6,6 +6,7 @@ mod fenced;
 mod joining;
 mod left_out;
 mod outdated;
+mod traced;
 mod unrepaired;
 
 use std::cell::Cell;

@@ -104,6 +104,11 @@ impl Peer {
         }
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.0.options.address
+    }
+
     /// Would what is asked now be sent?
     pub fn is_reachable(&self) -> bool {
         self.outbox_with_room().is_some()

@@ -1,14 +1,17 @@
-//! Requests with the tracing flag: what they did is written to `system_traces` before the answer
-//! goes out, so that a client that asks at once finds it.
+//! Requests with the tracing flag: what they did, on all nodes that had a part in their answer, is written to
+//! `system_traces` before the answer goes out, so that a client that asks at once finds it. What goes on behind the
+//! answer, as writes of further replicas do, is written when it comes.
 
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use coordinator::Coordinator;
 use protocol::{QueryParameters, Request};
 use query::{BatchQuery, BatchStatement, BatchType, BindValue, Engine, QueryOptions, SessionState, Values};
-use runtime::trace::{Trace, TraceEvent};
+use runtime::trace::{Steps, Trace, TraceEvent};
+use tokio::time::{Instant, timeout_at};
 use types::{encoding, inet};
 use uuid::Uuid;
 
@@ -17,6 +20,8 @@ use crate::convert;
 
 /// How long traces are kept, as in Cassandra; seconds.
 const TTL: u32 = 86_400;
+/// What comes later after the answer is left out of a trace.
+const LATE_MAX: Duration = Duration::from_secs(10);
 /// A bound value is shown up to this many characters.
 const VALUE_CHARS_MAX: usize = 1_000;
 
@@ -30,6 +35,7 @@ pub(crate) struct Tracer {
 pub(super) struct TracedRequest {
     id: Uuid,
     trace: Trace,
+    steps: Steps,
     started_at: i64,
     client: IpAddr,
     request: &'static str,
@@ -40,9 +46,11 @@ impl TracedRequest {
     /// Begins a trace.
     pub(super) async fn begin(server: &ShardServer, request: &Request, client: IpAddr) -> Self {
         let coordinator = &server.tracer.coordinator;
+        let (trace, steps) = Trace::start(coordinator.runtime());
         TracedRequest {
             id: coordinator.time_uuid(),
-            trace: Trace::start(coordinator.runtime()),
+            trace,
+            steps,
             started_at: coordinator.now_millis(),
             client,
             request: name(request),
@@ -57,27 +65,20 @@ impl TracedRequest {
 
     /// Writes down what happened, and gives the id to find it by. A trace that can not be written
     /// is no reason to fail the request.
-    pub(super) async fn finish(self, server: &ShardServer) -> Uuid {
+    pub(super) async fn finish(mut self, server: &Rc<ShardServer>) -> Uuid {
         let duration = self.trace.elapsed();
-        let events = self.trace.events();
         let (id, source) = (self.id, server.tracer.address);
-        let events: Vec<_> = events.iter().map(|event| event_statement(id, event, source)).collect();
+        write_steps(server, id, self.steps.so_far()).await;
         // The session comes last: clients wait for its duration.
-        for statements in [events, vec![self.session_statement(duration, source)]] {
-            let mut session = SessionState::default();
-            let options = QueryOptions::default();
-            let mut room = server.answers().room_of_its_own();
-            let batch =
-                server.engine.batch(&mut session, BatchType::Unlogged, &statements, &options, &mut room);
-            let written = batch.await;
-            if let Err(error) = written {
-                tracing::warn!(%id, %error, "a trace was not written");
-            }
-        }
+        write(server, id, &[self.session_statement(duration, source)]).await;
+        // Whoever else holds the trace is still at work.
+        let TracedRequest { trace, steps, .. } = self;
+        drop(trace);
+        runtime::spawn_local("late steps of a trace", Box::pin(write_late(Rc::clone(server), id, steps)));
         id
     }
 
-    fn session_statement(self, duration: Duration, coordinator: SocketAddr) -> BatchStatement {
+    fn session_statement(&self, duration: Duration, coordinator: SocketAddr) -> BatchStatement {
         let entries = self.parameters.iter().flat_map(|(key, value)| [key, value]);
         let parameters =
             encoding::collection(self.parameters.len(), entries.map(|text| Some(text.as_bytes())));
@@ -95,6 +96,30 @@ impl TracedRequest {
                 self.started_at.to_be_bytes().to_vec(),
             ],
         )
+    }
+}
+
+/// Writes down what comes after the answer.
+async fn write_late(server: Rc<ShardServer>, id: Uuid, mut steps: Steps) {
+    let deadline = Instant::now() + LATE_MAX;
+    while let Ok(Some(step)) = timeout_at(deadline, steps.next()).await {
+        let events = std::iter::once(step).chain(steps.so_far()).collect();
+        write_steps(&server, id, events).await;
+    }
+}
+
+async fn write_steps(server: &ShardServer, id: Uuid, steps: Vec<TraceEvent>) {
+    let here = server.tracer.address;
+    let statement = |step: &TraceEvent| event_statement(id, step, step.node.unwrap_or(here));
+    write(server, id, &steps.iter().map(statement).collect::<Vec<_>>()).await;
+}
+
+async fn write(server: &ShardServer, id: Uuid, statements: &[BatchStatement]) {
+    let (mut session, options) = (SessionState::default(), QueryOptions::default());
+    let mut room = server.answers().room_of_its_own();
+    let written = server.engine.batch(&mut session, BatchType::Unlogged, statements, &options, &mut room);
+    if let Err(error) = written.await {
+        tracing::warn!(%id, %error, "a trace was not written");
     }
 }
 
