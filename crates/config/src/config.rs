@@ -73,6 +73,8 @@ pub struct Config {
     pub request_wait_max: Option<Duration>,
     /// `read_request_timeout`, `range_request_timeout`, `write_request_timeout` and `truncate_request_timeout`.
     pub request_timeouts: [Duration; 4],
+    /// `slow_query_log_timeout`; `None` logs nothing.
+    pub slow_query_log_timeout: Option<Duration>,
     /// `cluster_name`.
     pub cluster_name: String,
     /// `datacenter`.
@@ -146,6 +148,7 @@ impl Default for Config {
             in_flight_bytes_limit: None,
             request_wait_max: None,
             request_timeouts: [Duration::ZERO; 4],
+            slow_query_log_timeout: None,
             cluster_name: String::new(),
             datacenter: String::new(),
             rack: String::new(),

@@ -22,6 +22,7 @@ const FROM_CASSANDRA: &[(&str, &str)] = &[
     ("disk_access_mode", "disk_access"),
     ("memtable_heap_space", "memory"),
     ("file_cache_size", "memory"),
+    ("slow_query_log_timeout_in_ms", "slow_query_log_timeout"),
     ("dc", "datacenter"),
     ("listen_interface", "listen_address"),
     ("ssl_storage_port", "storage_port"),

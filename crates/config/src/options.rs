@@ -339,6 +339,17 @@ pub static OPTIONS: &[OptionSpec] = &[
         set: |config, text| set(&mut config.request_timeouts[3], parse_limit(text)),
     },
     OptionSpec {
+        name: "slow_query_log_timeout",
+        value: "TIME",
+        default: "500ms",
+        about: "A statement that takes longer, until its answer is there, is logged with its text, its times and its \
+                consistency level: every 5 seconds, one line for each of up to 50 different ones. 0 logs none.",
+        set: |config, text| {
+            let time = parse_time(text).map(|time| Some(time).filter(|time| !time.is_zero()));
+            set(&mut config.slow_query_log_timeout, time)
+        },
+    },
+    OptionSpec {
         name: "cluster_name",
         value: "TEXT",
         default: "Test Cluster",

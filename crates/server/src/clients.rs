@@ -7,11 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use protocol::{StartupOptions, Version};
 
+use crate::slow_queries::SlowQueries;
+
 /// The connections of the node. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clients {
     connected: Arc<Mutex<BTreeMap<SocketAddr, Arc<Client>>>>,
     exception_count: Arc<AtomicU64>,
+    slow_queries: Arc<SlowQueries>,
 }
 
 /// One connection.
@@ -35,6 +38,16 @@ pub(crate) struct ClientFacts {
 }
 
 impl Clients {
+    /// Nobody yet; statements that take too long for them go there.
+    pub(crate) fn new(slow_queries: SlowQueries) -> Self {
+        Clients { slow_queries: Arc::new(slow_queries), ..Clients::default() }
+    }
+
+    /// What takes them long.
+    pub(crate) fn slow_queries(&self) -> &Arc<SlowQueries> {
+        &self.slow_queries
+    }
+
     /// Enters a connection; it is taken out when the registration is dropped.
     pub(crate) fn enter(&self, peer: SocketAddr) -> Registration {
         let client = Arc::new(Client::default());

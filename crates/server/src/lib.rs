@@ -26,6 +26,7 @@ mod long_turns;
 mod management;
 mod node;
 mod options;
+mod slow_queries;
 mod ways;
 
 pub use assembly::{RingLimits, RingOptions};

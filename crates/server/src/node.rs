@@ -26,6 +26,7 @@ use crate::entrance::{Entrance, GRACE, Listeners, Welcome};
 use crate::events::{Events, follow_ring};
 use crate::listener::{ConnectionCount, ConnectionTasks, accept};
 use crate::management::{self, Guard, ManagementState, RequestMemory};
+use crate::slow_queries::SlowQueries;
 use crate::ways::RequestWays;
 use crate::{Limits, ManagementToken, ServerError, ServerOptions};
 
@@ -67,7 +68,7 @@ impl Front {
             .map_err(|source| not_listening(("CQL", "listen"), options.listen, source))?;
         let door = Door {
             events: Events::new(options.ring.is_some()),
-            clients: Clients::default(),
+            clients: Clients::new(SlowQueries::longer_than(options.limits.slow_query)),
             limits: options.limits,
             figures: (0..shard_count).map(|_| Arc::default()).collect(),
             ways: (0..shard_count).map(|_| Arc::default()).collect(),
@@ -307,6 +308,7 @@ fn node_options(options: ServerOptions, listen: SocketAddr) -> Result<NodeOption
         ),
         ("native_transport_max_frame_size", size(limits.frame_bytes)),
         ("native_transport_max_request_data_in_flight", size(limits.in_flight_bytes)),
+        ("slow_query_log_timeout", format!("{}ms", limits.slow_query.unwrap_or_default().as_millis())),
     ];
     Ok(NodeOptions {
         storage: options.storage,

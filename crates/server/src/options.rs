@@ -102,6 +102,7 @@ impl ServerOptions {
                 frame_bytes: to_usize(config.frame_bytes_max(shard_count)),
                 in_flight_bytes: to_usize(config.in_flight_bytes_max(shard_count)),
                 request_wait: config.request_wait_max.unwrap_or(Duration::MAX),
+                slow_query: config.slow_query_log_timeout,
                 ..Limits::default()
             },
         }
@@ -194,6 +195,8 @@ pub struct Limits {
     pub in_flight_bytes: usize,
     /// How long a request may have waited before it is begun; else it is refused.
     pub request_wait: Duration,
+    /// A statement that takes longer is logged; `None` logs none.
+    pub slow_query: Option<Duration>,
     /// How long a client may hold memory that others want, and neither take its answers nor send its request.
     pub stall: Duration,
     /// Requests being carried out for one connection; beyond it, the server reads no further.
@@ -208,6 +211,7 @@ impl Default for Limits {
             frame_bytes: protocol::FRAME_BYTES_MAX_DEFAULT,
             in_flight_bytes: 256 << 20,
             request_wait: Duration::from_millis(500),
+            slow_query: Some(Duration::from_millis(500)),
             stall: Duration::from_secs(10),
             requests_per_connection: 4096,
         }

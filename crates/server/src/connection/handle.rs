@@ -38,7 +38,13 @@ impl Job {
     /// Carries the request out when there is room for its answer, which has that room with it.
     pub(super) async fn run(&self) -> (Answer, AnswerRoom) {
         let words = || failed::statement(&self.server.engine, &self.envelope.request);
-        runtime::labelled_future(words, self.carry_out()).await
+        let begun = self.server.time();
+        let answered = runtime::labelled_future(words, self.carry_out()).await;
+        if let Some(took) = self.server.slow_since(begun) {
+            let keyspace = self.session.state.borrow().keyspace.clone();
+            self.server.note_slow(keyspace.as_deref(), &self.envelope.request, took);
+        }
+        answered
     }
 
     async fn carry_out(&self) -> (Answer, AnswerRoom) {

@@ -22,6 +22,7 @@ mod progress;
 mod remote;
 mod request;
 mod session;
+mod slow;
 mod subscription;
 mod tombstones;
 mod traced;

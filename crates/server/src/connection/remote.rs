@@ -11,6 +11,7 @@
 //! the other thread touches what lies cold in memory: the row, and not only its place.
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use protocol::{Frame, HEADER_BYTES, Response, ResponseEnvelope};
@@ -34,6 +35,7 @@ const _: () = assert!(SEEN_BYTES_MIN <= ROW_BYTES_MAX, "it ends after a row that
 /// A batch of reads that came back.
 pub(super) struct RemoteReads {
     frames: Vec<ReadFrame>,
+    begun: Duration,
     /// Or why all of them failed.
     seen: Result<Seen, QueryError>,
     /// For what was seen.
@@ -43,6 +45,7 @@ pub(super) struct RemoteReads {
 /// A batch of writes that came back.
 pub(super) struct RemoteWrites {
     frames: Vec<Frame>,
+    begun: Duration,
     written: PlainWritten,
 }
 
@@ -99,6 +102,7 @@ impl Connection {
             return frames.into_iter().for_each(|read| self.batcher.add(Way::Full(read.frame)));
         };
         self.server.ways.remote_reads.add(count);
+        let begun = self.server.time();
         let most_bytes = room.bytes();
         let seen = Seen { rows: Vec::with_capacity(count), ..Seen::default() };
         let reading = self.server.engine.remote_reads(statements, seen, move |seen, index, row| {
@@ -111,7 +115,7 @@ impl Connection {
         });
         let done = async move {
             let seen = reading.await.map(Option::unwrap_or_default);
-            Done::Reads(RemoteReads { frames, seen, room })
+            Done::Reads(RemoteReads { frames, begun, seen, room })
         };
         self.await_done(count, frame_bytes, Box::pin(done));
     }
@@ -121,15 +125,17 @@ impl Connection {
         let PlainBatch { statements, frames } = batch;
         let (count, frame_bytes) = (frames.len(), frames.iter().map(frame_bytes).sum());
         self.server.ways.remote_writes.add(count);
+        let begun = self.server.time();
         let writing = self.server.engine.remote_writes(statements);
-        let done = async move { Done::Writes(RemoteWrites { frames, written: writing.await }) };
+        let done = async move { Done::Writes(RemoteWrites { frames, begun, written: writing.await }) };
         // They are answered with a few bytes.
         self.await_done(count, frame_bytes, Box::pin(done));
     }
 
     /// Answers a batch of reads: all of them by an error, if their shard has not answered.
     pub(super) fn put_reads(&mut self, reads: RemoteReads) {
-        let RemoteReads { frames, seen, room } = reads;
+        let RemoteReads { frames, begun, seen, room } = reads;
+        self.note_slow_frames(frames.iter().map(|read| &read.frame), begun);
         match seen {
             Ok(seen) => self.put_all_seen(frames, seen, room),
             Err(error) => frames.iter().for_each(|read| self.put_failure(&read.frame, error.clone())),
@@ -169,7 +175,8 @@ impl Connection {
 
     /// Answers a batch of writes. Those of which nothing was written become requests by themselves.
     pub(super) fn put_writes(&mut self, writes: RemoteWrites) {
-        let RemoteWrites { frames, written: PlainWritten { done, doubtful, error } } = writes;
+        let RemoteWrites { frames, begun, written: PlainWritten { done, doubtful, error } } = writes;
+        self.note_slow_frames(frames.iter(), begun);
         assert!(done.union(doubtful).len() == done.len() + doubtful.len(), "a write is answered once");
         assert_eq!(doubtful.is_empty(), error.is_none(), "a doubtful write has a reason");
         for (index, frame) in frames.into_iter().enumerate() {

@@ -207,8 +207,14 @@ pub(super) async fn prometheus(state: &ManagementState) -> Result<Response, Refu
     let stats = NodeStats::collect(&state.shards).await?;
     let compactions = NodeCompactions::collect(&state.shards).await?;
     let mut text = prometheus_text(&stats, state.connections.get(), state.view.uptime_seconds());
+    let slow = (
+        "peristyle_slow_queries_total",
+        "counter",
+        "Statements that took longer than slow_query_log_timeout.",
+        state.clients.slow_queries().total_count() as f64,
+    );
     for (name, kind, help, value) in
-        compactions::metrics(&compactions.totals).into_iter().chain(batch_metrics(&state.view))
+        compactions::metrics(&compactions.totals).into_iter().chain(batch_metrics(&state.view)).chain([slow])
     {
         _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
     }
