@@ -63,8 +63,10 @@ impl PreparedOptions {
 pub struct NodeOptions {
     /// How the node keeps its data.
     pub storage: StorageOptions,
-    /// Where CQL is spoken, as `system.local` tells it; port 0 when nobody listens.
+    /// Where CQL is spoken; port 0 when nobody listens.
     pub listen: SocketAddr,
+    /// Where clients are told that it is.
+    pub cql_broadcast: SocketAddr,
     /// The whole memory budget in bytes.
     pub memory_bytes: u64,
     /// What of it is for requests that are under way.

@@ -160,7 +160,7 @@ impl RingPart {
         let candidate = Candidate {
             host_id: facts.host_id,
             address: ring.broadcast,
-            cql_address: node.listen,
+            cql_address: node.cql_broadcast,
             data_center: node.data_center.clone(),
             rack: node.rack.clone(),
             shard_count,

@@ -25,6 +25,8 @@ pub struct Config {
     pub data_file_directories: Vec<PathBuf>,
     /// `listen`.
     pub listen: SocketAddr,
+    /// `broadcast_rpc_address`; `None` is that of `listen`.
+    pub broadcast_rpc_address: Option<IpAddr>,
     /// `management`.
     pub management: SocketAddr,
     /// `management_token_file`; `None` asks for no token.
@@ -124,6 +126,7 @@ impl Default for Config {
             data_dir: PathBuf::new(),
             data_file_directories: Vec::new(),
             listen: SocketAddr::from(([127, 0, 0, 1], 9042)),
+            broadcast_rpc_address: None,
             management: SocketAddr::from(([127, 0, 0, 1], 7199)),
             management_token_file: None,
             memory_limit: None,

@@ -69,7 +69,15 @@ impl Config {
                 return Err(together("storage_port", listen.port().to_string(), problem));
             }
         }
-        Ok(())
+        // As in Cassandra: others tell their clients where this node is.
+        match self.listen.ip().is_unspecified() && self.broadcast_rpc_address.is_none() {
+            true => {
+                let problem =
+                    "a wildcard address, which clients can not be told: give `broadcast_rpc_address`, too";
+                Err(together("listen", self.listen.to_string(), problem.to_owned()))
+            }
+            false => Ok(()),
+        }
     }
 
     /// Where certificate, key and CAs for talks with other nodes stand, if they are given.
@@ -147,10 +155,10 @@ pub(crate) fn parse_address(text: &str) -> Result<Option<IpAddr>, String> {
     }
 }
 
-/// An address that another node can be told.
+/// An address that others can be told.
 fn reachable(address: IpAddr) -> Result<IpAddr, String> {
     match address.is_unspecified() {
-        true => Err(format!("{address} is no address that another node could reach")),
+        true => Err(format!("{address} is no address that others could reach")),
         false => Ok(address),
     }
 }
@@ -275,13 +283,13 @@ mod tests {
 
     #[test]
     fn values_that_make_no_sense_are_refused() {
-        check_refused("listen-address=0.0.0.0", "0.0.0.0 is no address that another node could reach");
+        check_refused("listen-address=0.0.0.0", "0.0.0.0 is no address that others could reach");
         check_refused("listen-address=127.0.0.1:7000", "not an address, as in");
-        check_refused("broadcast-address=::", ":: is no address that another node could reach");
+        check_refused("broadcast-address=::", ":: is no address that others could reach");
         check_refused("seeds=10.0.0.1,", "not addresses with a port or without");
         check_refused("seeds=10.0.0.1:0", "not addresses with a port or without");
         check_refused("seeds=db1.example.com", "not addresses with a port or without");
-        check_refused("seeds=[::]:7000", ":: is no address that another node could reach");
+        check_refused("seeds=[::]:7000", ":: is no address that others could reach");
         check_refused("storage-port=0", "not a port from 1 to 65535");
         check_refused("num-tokens=0", "not a whole number from 1 to 256");
         check_refused("num-tokens=257", "not a whole number from 1 to 256");
@@ -356,6 +364,24 @@ mod tests {
         );
         check_refused("internode-ca-file=/a", "`internode_ca_file` = /a: of no use without `listen_address`");
         check_refused("internode-encryption=yes", "neither none, rack, dc nor all");
+    }
+
+    #[test]
+    fn clients_of_a_ring_are_not_told_a_wildcard() {
+        let wildcard = "listen-address=127.0.0.2 listen=0.0.0.0:9042";
+        check_refused(
+            wildcard,
+            "`listen` = 0.0.0.0:9042: a wildcard address, which clients can not be told: give \
+             `broadcast_rpc_address`, too",
+        );
+        check_refused("listen=[::]:9042 listen-address=::1", "`listen` = [::]:9042: a wildcard address");
+        check_refused(
+            &format!("{wildcard} broadcast-rpc-address=0.0.0.0"),
+            "0.0.0.0 is no address that others could reach",
+        );
+        let config = checked(&format!("{wildcard} broadcast-rpc-address=10.0.0.9")).unwrap();
+        assert_eq!(config.broadcast_rpc_address, Some("10.0.0.9".parse().unwrap()));
+        checked("listen=0.0.0.0:9042").expect("a node that is alone tells nobody of others");
     }
 
     #[test]

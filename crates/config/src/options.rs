@@ -69,8 +69,17 @@ pub static OPTIONS: &[OptionSpec] = &[
         name: "listen",
         value: "ADDR:PORT",
         default: "127.0.0.1:9042",
-        about: "Where CQL clients connect. Use `0.0.0.0:9042` to be reached from other machines.",
+        about: "Where CQL clients connect. To be reached from other machines, give an address of this one; `0.0.0.0:9042` \
+                is all of them, and in a ring needs `broadcast_rpc_address`.",
         set: |config, text| set(&mut config.listen, parse_address(text)),
+    },
+    OptionSpec {
+        name: "broadcast_rpc_address",
+        value: "ADDR",
+        default: "",
+        about: "Address that clients are told of this node, by itself and by the others of its ring, where it is another \
+                one than that of `listen`. The port is that of `listen`.",
+        set: |config, text| set(&mut config.broadcast_rpc_address, internode::parse_address(text)),
     },
     OptionSpec {
         name: "management",

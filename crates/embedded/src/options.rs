@@ -248,6 +248,7 @@ impl Options {
             },
             // Nobody listens.
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            cql_broadcast: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             memory_bytes: self.memory_bytes,
             request_bytes: 0,
             answers: AnswerOptions::of_memory(self.memory_bytes),

@@ -313,6 +313,7 @@ fn node_options(options: ServerOptions, listen: SocketAddr) -> Result<NodeOption
     Ok(NodeOptions {
         storage: options.storage,
         listen,
+        cql_broadcast: SocketAddr::new(options.broadcast_rpc.unwrap_or(listen.ip()), listen.port()),
         memory_bytes: options.memory_bytes,
         request_bytes: half_bytes,
         answers: AnswerOptions { bytes: half_bytes, ..AnswerOptions::of_memory(options.shared_bytes) },

@@ -1,6 +1,6 @@
 //! What a server is started with.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +27,8 @@ pub struct ServerOptions {
     pub storage: StorageOptions,
     /// Where CQL is spoken.
     pub listen: SocketAddr,
+    /// The address that clients are told instead.
+    pub broadcast_rpc: Option<IpAddr>,
     /// Where the management port is; none when it is off.
     pub management: Option<SocketAddr>,
     /// Where the token of the management port stands; without one, only programs of this machine reach it.
@@ -86,6 +88,7 @@ impl ServerOptions {
                 ..storage
             },
             listen: config.listen,
+            broadcast_rpc: config.broadcast_rpc_address,
             management: Some(config.management),
             management_token_file: config.management_token_file.clone(),
             memory_bytes: config.memory_bytes(),

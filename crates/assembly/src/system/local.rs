@@ -9,7 +9,7 @@ use super::view::{CQL_VERSION, NodeView, PARTITIONER, RELEASE_VERSION};
 
 /// The one row there is.
 pub(super) fn rows(table: &Table, view: &NodeView, schema_version: Uuid) -> Vec<PartitionRows> {
-    let (broadcast, listen, rpc) = (view.address(), view.internode_listen(), view.listen());
+    let (broadcast, listen, rpc) = (view.address(), view.internode_listen(), view.options.cql_broadcast);
     let mut rows = MadeUpRows::new(table);
     rows.add([
         ("key", "local".into()),

@@ -117,7 +117,7 @@ impl NodeView {
         let candidate = Candidate {
             host_id: self.host_id,
             address: self.address(),
-            cql_address: self.listen(),
+            cql_address: self.options.cql_broadcast,
             data_center: self.options.data_center.clone(),
             rack: self.options.rack.clone(),
             shard_count: self.options.storage.shard_count,

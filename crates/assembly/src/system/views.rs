@@ -207,6 +207,7 @@ fn settings(view: &NodeView) -> Vec<(&'static str, String)> {
     let mut settings = vec![
         ("authenticator", "AllowAllAuthenticator".into()),
         ("authorizer", "AllowAllAuthorizer".into()),
+        ("broadcast_rpc_address", options.cql_broadcast.ip().to_string()),
         ("cluster_name", options.cluster_name.clone()),
         ("commitlog_segment_size", mebibytes(u64::from(storage.segment_bytes))),
         ("commitlog_sync", sync.into()),

@@ -148,6 +148,7 @@ fn options(directory: &TempDir) -> ServerOptions {
     ServerOptions {
         storage: StorageOptions::new(directory.path(), 2, 64 << 20),
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        broadcast_rpc: None,
         management: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
         management_token_file: None,
         memory_bytes: 64 << 20,

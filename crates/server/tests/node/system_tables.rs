@@ -26,6 +26,19 @@ fn a_lone_node_has_one_local_row_and_no_peers() {
 }
 
 #[test]
+fn clients_are_told_another_address_than_that_where_it_listens() {
+    let broadcast = std::net::IpAddr::from([10, 1, 2, 3]);
+    let node = Node::try_with(|options| options.broadcast_rpc = Some(broadcast)).expect("a node");
+    let mut client = node.client();
+    let port = node.server().listen().port();
+    let told = client.rows("SELECT rpc_address, rpc_port FROM system.local");
+    assert_eq!(told, [format!("10.1.2.3|{port}")]);
+    let setting = |name: &str| format!("SELECT value FROM system_views.settings WHERE name = '{name}'");
+    assert_eq!(client.rows(&setting("rpc_address")), ["127.0.0.1"]);
+    assert_eq!(client.rows(&setting("broadcast_rpc_address")), ["10.1.2.3"]);
+}
+
+#[test]
 fn schema_tables_follow_the_schema_on_all_shards() {
     let node = Node::start();
     // The kernel spreads connections over the shards.

@@ -146,6 +146,7 @@ impl Plan {
         ServerOptions {
             storage,
             listen: places.cql(node),
+            broadcast_rpc: None,
             management: None,
             management_token_file: None,
             memory_bytes: 64 << 20,

@@ -126,6 +126,7 @@ impl Plan {
         ServerOptions {
             storage,
             listen: address,
+            broadcast_rpc: None,
             management: Some(SocketAddr::new(address.ip(), manager::PORT)),
             management_token_file: None,
             memory_bytes: 64 << 20,
