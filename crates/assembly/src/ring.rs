@@ -34,6 +34,8 @@ pub struct RingOptions {
     pub replaces: Option<SocketAddr>,
     /// How many tokens the node is to have.
     pub num_tokens: u16,
+    /// Those that its operator has chosen, as many; none: they are chosen for it.
+    pub initial_tokens: Vec<i64>,
     /// What strangers do not know.
     pub secret: Option<Secret>,
     /// How what is said to other nodes is encrypted; `None` when it is not.
@@ -165,6 +167,7 @@ impl RingPart {
             rack: node.rack.clone(),
             shard_count,
             num_tokens: ring.num_tokens,
+            initial_tokens: ring.initial_tokens.clone(),
             history_version: HISTORY_VERSION,
         };
         let identity = Identity {

@@ -102,6 +102,8 @@ pub struct Config {
     pub replace_address: Option<Seed>,
     /// `num_tokens`.
     pub num_tokens: u16,
+    /// `initial_token`; none are chosen for the node.
+    pub initial_tokens: Vec<i64>,
     /// `internode_secret_file`.
     pub internode_secret_file: Option<PathBuf>,
     /// `internode_encryption`.
@@ -164,6 +166,7 @@ impl Default for Config {
             internode_connections_limit_per_address: None,
             replace_address: None,
             num_tokens: 0,
+            initial_tokens: Vec::new(),
             internode_secret_file: None,
             internode_encryption: InternodeEncryption::None,
             internode_certificate_file: None,

@@ -61,6 +61,7 @@ impl Config {
             let problem = "`seeds` names no other node, which could let this one in".to_owned();
             return Err(together("replace_address", replaced.to_string(), problem));
         }
+        self.check_tokens()?;
         self.check_certificates()?;
         for (name, other) in [("listen", self.listen), ("management", self.management)] {
             if is_same_socket(listen, other) {
@@ -78,6 +79,26 @@ impl Config {
             }
             false => Ok(()),
         }
+    }
+
+    /// As many tokens as there are to be, and none for who takes a place with its tokens.
+    fn check_tokens(&self) -> Result<(), ConfigError> {
+        let (count, num_tokens) = (self.initial_tokens.len(), self.num_tokens);
+        let problem = match self.replaced_address() {
+            _ if count == 0 => return Ok(()),
+            Some(_) => {
+                "of no use with `replace_address`: the tokens are those of the node that is lost".to_owned()
+            }
+            None if count != usize::from(num_tokens) => {
+                format!("{count} given, where `num_tokens` says {num_tokens}")
+            }
+            None => return Ok(()),
+        };
+        Err(together("initial_token", self.initial_tokens_text(), problem))
+    }
+
+    fn initial_tokens_text(&self) -> String {
+        self.initial_tokens.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
     }
 
     /// Where certificate, key and CAs for talks with other nodes stand, if they are given.
@@ -125,6 +146,7 @@ impl Config {
             ("seeds", Some(seeds.join(",")).filter(|seeds| !seeds.is_empty())),
             ("broadcast_address", broadcast),
             ("replace_address", self.replaced_address().map(|address| address.to_string())),
+            ("initial_token", Some(self.initial_tokens_text()).filter(|tokens| !tokens.is_empty())),
             ("internode_secret_file", secret),
             ("internode_encryption", encrypts.then(|| self.internode_encryption.word().to_owned())),
         ];
@@ -200,6 +222,22 @@ pub(crate) fn parse_token_count(text: &str) -> Result<u16, String> {
     match text.trim().parse::<u16>() {
         Ok(count @ 1..=TOKEN_COUNT_MAX) => Ok(count),
         _ => Err(format!("not a whole number from 1 to {TOKEN_COUNT_MAX}")),
+    }
+}
+
+pub(crate) fn parse_tokens(text: &str) -> Result<Vec<i64>, String> {
+    // The least one belongs to nobody.
+    let token = |text: &str| text.trim().parse::<i64>().ok().filter(|token| *token != i64::MIN);
+    let mut tokens = match text.trim() {
+        "" => Vec::new(),
+        text => text.split(',').map(token).collect::<Option<Vec<i64>>>().ok_or_else(|| {
+            format!("not whole numbers from {} to {}, with commas between them", i64::MIN + 1, i64::MAX)
+        })?,
+    };
+    tokens.sort_unstable();
+    match tokens.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(format!("{} stands there twice", pair[0])),
+        None => Ok(tokens),
     }
 }
 
@@ -305,6 +343,25 @@ mod tests {
         check_refused("listen-address=::1 replace-address=node3", "not an address with a port or without");
         check_refused("replace-address=127.0.0.3", "of no use without `listen_address`");
         assert_eq!(checked("listen-address=::1 replace-address=").unwrap().replaced_address(), None);
+    }
+
+    #[test]
+    fn tokens_are_as_many_as_there_are_to_be() {
+        let ring = "listen-address=127.0.0.3 num-tokens=2 initial-token";
+        let config = checked(&format!("{ring}=9,-7")).unwrap();
+        assert_eq!(config.initial_tokens, [-7, 9]);
+        check_refused(&format!("{ring}=5"), "`initial_token` = 5: 1 given, where `num_tokens` says 2");
+        check_refused(&format!("{ring}=5,5"), "5 stands there twice");
+        check_refused(&format!("{ring}=5,x"), "not whole numbers from -9223372036854775807 to");
+        check_refused(&format!("{ring}=5,-9223372036854775808"), "not whole numbers from");
+        check_refused("initial-token=5", "`initial_token` = 5: of no use without `listen_address`");
+        check_refused(
+            &format!("{ring}=5,6 replace-address=127.0.0.3 seeds=127.0.0.1"),
+            "of no use with `replace_address`",
+        );
+        let mut config = Config::default();
+        config.apply_file("f".as_ref(), "initial_token = [\"9\", \"-7\"]\nnum_tokens = 2").unwrap();
+        assert_eq!(config.initial_tokens, [-7, 9]);
     }
 
     #[test]

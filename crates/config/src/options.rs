@@ -41,7 +41,7 @@ impl OptionSpec {
 }
 
 /// Options whose value is a list.
-const LISTS: [&str; 2] = ["data_file_directories", "seeds"];
+const LISTS: [&str; 3] = ["data_file_directories", "seeds", "initial_token"];
 
 /// Every option, in the order of the documentation.
 pub static OPTIONS: &[OptionSpec] = &[
@@ -439,6 +439,16 @@ pub static OPTIONS: &[OptionSpec] = &[
         about: "How many tokens this node takes when it joins a ring, from 1 to 256: a node with twice as many has \
                 about twice as much data.",
         set: |config, text| set(&mut config.num_tokens, internode::parse_token_count(text)),
+    },
+    OptionSpec {
+        name: "initial_token",
+        value: "TOKEN,TOKEN or a list",
+        default: "",
+        about: "The tokens that this node takes when it founds a ring or joins one, as many as `num_tokens` says. All \
+                members of a ring choose theirs so, or none does. A token is the end of one of 65536 equal parts of the \
+                ring; another one is refused with the nearest that can be had. Once it is a member, it makes no \
+                difference.",
+        set: |config, text| set(&mut config.initial_tokens, internode::parse_tokens(text)),
     },
     OptionSpec {
         name: "internode_connections_max",

@@ -120,6 +120,7 @@ fn ring_options(config: &Config, shard_count: u16) -> Option<RingOptions> {
         seeds: config.seed_addresses(),
         replaces: config.replaced_address(),
         num_tokens: config.num_tokens,
+        initial_tokens: config.initial_tokens.clone(),
         secret: None,
         tls: ring_tls(config),
         wants_compression: config.internode_compression == InternodeCompression::All,

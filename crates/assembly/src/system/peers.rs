@@ -106,6 +106,7 @@ mod tests {
             rack: "r1".into(),
             shard_count: 1,
             num_tokens: 2,
+            initial_tokens: Vec::new(),
             history_version: 1,
         }
     }

@@ -122,6 +122,7 @@ impl NodeView {
             rack: self.options.rack.clone(),
             shard_count: self.options.storage.shard_count,
             num_tokens: TOKEN_COUNT,
+            initial_tokens: Vec::new(),
             history_version: HISTORY_VERSION,
         };
         Member { candidate, tokens: self.lone_tokens.to_vec(), state: MemberState::Normal }

@@ -63,6 +63,7 @@ mod tests {
             rack: rack.into(),
             shard_count: 1,
             num_tokens: 2,
+            initial_tokens: Vec::new(),
             history_version: crate::metadata::HISTORY_VERSION,
         }
     }

@@ -133,6 +133,8 @@ pub enum Refusal {
 impl Command {
     /// Since that version of the history a replacement says who was found dead.
     pub(crate) const REPLACE_NAMES_THE_DEAD: u16 = 2;
+    /// Since that one a node may say which tokens it takes.
+    const JOIN_NAMES_TOKENS: u16 = 3;
 
     /// Since that version members can be removed.
     const REMOVE: u16 = 3;
@@ -145,6 +147,7 @@ impl Command {
     /// Since which version of the history there is such a command.
     fn since(&self) -> u16 {
         match self {
+            Command::Join { candidate } if candidate.has_initial_tokens() => Command::JOIN_NAMES_TOKENS,
             Command::Found { .. }
             | Command::ChangeSchema { .. }
             | Command::Join { .. }

@@ -65,6 +65,7 @@ impl MetadataMachine {
         if self.metadata.members.is_some() {
             return Err(Refusal::Founded);
         }
+        check_token_count(&founder)?;
         let members = Members::founded(cluster_id, founder).map_err(bad_candidate)?;
         // All or nothing: what does not fit is found before anything is taken.
         let mut schema = Schema::clone(&self.metadata.schema);
@@ -116,6 +117,7 @@ impl MetadataMachine {
             return Err(Refusal::Candidate { what });
         }
         check_not_older(members, &candidate)?;
+        check_tokens(members, &candidate)?;
         self.check_holds_nothing("no node can join the ring")?;
         let members = members.joined(candidate).map_err(bad_candidate)?;
         self.take(Entry::Members { members: Box::new(members) })
@@ -283,6 +285,29 @@ fn check_not_older(members: &Members, candidate: &Candidate) -> Result<(), Refus
                 candidate.history_version, oldest.history_version
             ),
         }),
+    }
+}
+
+/// Has its operator chosen its tokens where all have, and not where none has? With tokens of both kinds, one node more
+/// could be evened out with the others by nobody.
+fn check_tokens(members: &Members, candidate: &Candidate) -> Result<(), Refusal> {
+    let what = match (candidate.has_initial_tokens(), members.have_initial_tokens()) {
+        (true, false) => "its tokens are given (`initial_token`), and those of the members are not",
+        (false, true) => "its tokens are not given, and those of all members are (`initial_token`)",
+        _ => return check_token_count(candidate),
+    };
+    Err(Refusal::Candidate { what: what.to_owned() })
+}
+
+fn check_token_count(candidate: &Candidate) -> Result<(), Refusal> {
+    let Candidate { initial_tokens, num_tokens, .. } = candidate;
+    match candidate.has_initial_tokens() && initial_tokens.len() != usize::from(*num_tokens) {
+        true => {
+            let what =
+                format!("its {} tokens are given, and num_tokens is {num_tokens}", initial_tokens.len());
+            Err(Refusal::Candidate { what })
+        }
+        false => Ok(()),
     }
 }
 

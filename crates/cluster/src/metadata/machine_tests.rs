@@ -350,3 +350,41 @@ fn what_one_member_does_not_know_is_not_proposed() {
     let earlier = ring.propose(Command::Join { candidate: candidate(3) });
     assert!(matches!(earlier, Err(Refusal::Candidate { .. })), "{earlier:?}");
 }
+
+#[test]
+fn tokens_are_given_to_all_members_or_to_none() {
+    let given = |number: u8, tokens: &[i64]| Candidate {
+        initial_tokens: tokens.to_vec(),
+        num_tokens: 1,
+        ..candidate(number)
+    };
+    let check = |outcome: Result<Agreed, Refusal>, expected: &str| match outcome {
+        Err(Refusal::Candidate { what }) => assert!(what.contains(expected), "{what}"),
+        other => panic!("{other:?}"),
+    };
+    let mut chosen = Ring::founded();
+    let join = |candidate| Command::Join { candidate };
+    check(
+        chosen.propose(join(given(2, &[-1]))),
+        "its tokens are given (`initial_token`), and those of the members",
+    );
+
+    let mut ring = Ring::new();
+    let found = |founder| Command::Found { cluster_id: Uuid::from_u128(9), history: Vec::new(), founder };
+    check(ring.apply(&found(given(1, &[-1, i64::MAX]))), "its 2 tokens are given, and num_tokens is 1");
+    assert_eq!(ring.propose(found(given(1, &[-1]))), agreed(0, 1));
+    check(ring.propose(join(candidate(2))), "its tokens are not given, and those of all members are");
+    check(ring.propose(join(given(2, &[-1]))), "token -1");
+    assert_eq!(ring.propose(join(given(2, &[i64::MAX]))), agreed(0, 2));
+}
+
+#[test]
+fn tokens_are_given_to_nobody_while_a_member_would_not_take_them() {
+    let mut ring = Ring::new();
+    let earlier = Candidate { history_version: 2, ..candidate(1) };
+    let found = Command::Found { cluster_id: Uuid::from_u128(9), history: Vec::new(), founder: earlier };
+    assert_eq!(ring.propose(found), agreed(0, 1));
+    let given = Candidate { initial_tokens: vec![-1], num_tokens: 1, ..candidate(2) };
+    let proposed = ring.machine.may_be_proposed(&Command::Join { candidate: given }.encode());
+    assert!(proposed.is_err_and(|why| why.contains("and it takes 3")));
+}

@@ -27,6 +27,9 @@ pub struct Candidate {
     pub shard_count: u16,
     /// How many tokens it is to have: its weight beside the others.
     pub num_tokens: u16,
+    /// Those that its operator has chosen, as many. None: they are chosen for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub initial_tokens: Vec<i64>,
     /// Which forms of the history its program knows: [`super::HISTORY_VERSION`].
     #[serde(default = "first_version")]
     pub history_version: u16,
@@ -144,16 +147,20 @@ impl Members {
     /// A ring of one node.
     ///
     /// # Errors
-    /// It wants no tokens, or more than there is room for.
+    /// It wants no tokens, more than there is room for, or some that are off the grid.
     pub fn founded(cluster_id: Uuid, founder: Candidate) -> Result<Members, RingError> {
         Members::chosen(cluster_id, 1, vec![founder])
     }
 
     /// The ring with one more node, which holds no data yet: so tokens of all are chosen anew, as if all had founded it
-    /// together.
+    /// together; or are those that the operators of all have chosen.
     ///
     /// # Errors
-    /// It wants no tokens, or more than there is room for, or is there already.
+    /// It wants no tokens, more than there is room for, some that are off the grid or another node's; or is there
+    /// already.
+    ///
+    /// # Panics
+    /// When its operator has chosen its tokens and those of others have not, or the other way round.
     pub fn joined(&self, candidate: Candidate) -> Result<Members, RingError> {
         let mut candidates: Vec<Candidate> =
             self.members.iter().map(|member| member.candidate.clone()).collect();
@@ -195,7 +202,9 @@ impl Members {
     pub fn replaced(&self, replaced: Uuid, candidate: &Candidate) -> Members {
         let after = self.with_each(|member| {
             if member.candidate.host_id == replaced {
-                (member.candidate, member.state) = (candidate.clone(), MemberState::Joining);
+                let initial_tokens = std::mem::take(&mut member.candidate.initial_tokens);
+                member.candidate = Candidate { initial_tokens, ..candidate.clone() };
+                member.state = MemberState::Joining;
             }
         });
         Members { fence: after.epoch, ..after }
@@ -231,8 +240,13 @@ impl Members {
     }
 
     fn chosen(cluster_id: Uuid, epoch: u64, candidates: Vec<Candidate>) -> Result<Members, RingError> {
-        let newcomers: Vec<Newcomer> = candidates.iter().map(Candidate::newcomer).collect();
-        let topology = found(&newcomers, FACTOR)?;
+        let is_first_given = candidates.first().is_some_and(Candidate::has_initial_tokens);
+        let are_alike = candidates.iter().all(|candidate| candidate.has_initial_tokens() == is_first_given);
+        assert!(are_alike, "who is unlike the others was refused");
+        let topology = match is_first_given {
+            true => given(&candidates)?,
+            false => found(&candidates.iter().map(Candidate::newcomer).collect::<Vec<Newcomer>>(), FACTOR)?,
+        };
         let tokens_of = |candidate: &Candidate| {
             let index = topology.index_of(candidate.host_id).expect("it was among those that got tokens");
             topology.node(index).tokens.iter().map(|token| token.0).collect()
@@ -244,6 +258,11 @@ impl Members {
         };
         let members = candidates.into_iter().map(member).collect();
         Members::new(cluster_id, epoch, topology.grid(), members)
+    }
+
+    /// Have the operators of all members chosen their tokens?
+    pub fn have_initial_tokens(&self) -> bool {
+        self.members.iter().all(|member| member.candidate.has_initial_tokens())
     }
 
     /// Drawn when the ring was founded: rings of one name are told apart by it.
@@ -305,7 +324,30 @@ impl Members {
     }
 }
 
+/// The ring of tokens that operators have chosen, on the coarsest grid that has them all.
+fn given(candidates: &[Candidate]) -> Result<Topology, RingError> {
+    let node = |candidate: &Candidate| {
+        let tokens = candidate.initial_tokens.iter().map(|token| Token(*token)).collect();
+        candidate.node(tokens)
+    };
+    let nodes: Vec<Node> = candidates.iter().map(node).collect();
+    let grids = Grid::SLOT_BITS_MIN..Grid::SLOT_BITS_MAX;
+    let coarse = grids.filter_map(|slot_bits| Topology::new(Grid::new(slot_bits).ok()?, nodes.clone()).ok());
+    // What the finest has not, none has.
+    coarse.map(Ok).next().unwrap_or_else(|| Topology::new(Grid::new(Grid::SLOT_BITS_MAX)?, nodes.clone()))
+}
+
 impl Candidate {
+    /// Has its operator chosen its tokens?
+    pub fn has_initial_tokens(&self) -> bool {
+        !self.initial_tokens.is_empty()
+    }
+
+    fn node(&self, tokens: Vec<Token>) -> Node {
+        let Newcomer { host_id, data_center, rack, num_tokens } = self.newcomer();
+        Node { host_id, data_center, rack, num_tokens, tokens }
+    }
+
     /// What of it may be another one when it starts again.
     pub fn presence(&self) -> Presence {
         let Candidate { address, cql_address, history_version, .. } = *self;
@@ -328,9 +370,7 @@ impl Candidate {
 
 impl Member {
     fn node(&self) -> Node {
-        let Newcomer { host_id, data_center, rack, num_tokens } = self.candidate.newcomer();
-        let tokens = self.tokens.iter().map(|token| Token(*token)).collect();
-        Node { host_id, data_center, rack, num_tokens, tokens }
+        self.candidate.node(self.tokens.iter().map(|token| Token(*token)).collect())
     }
 }
 
@@ -349,6 +389,7 @@ pub(crate) mod testing {
             rack: "r1".to_owned(),
             shard_count: 1,
             num_tokens: 16,
+            initial_tokens: Vec::new(),
             history_version: super::super::HISTORY_VERSION,
         }
     }
@@ -372,6 +413,44 @@ mod tests {
         assert_eq!(**members.topology(), found(&newcomers, FACTOR).expect("a ring"));
         assert!(members.joined(candidate(3)).is_err(), "it is there already");
         assert_eq!(members.get(Uuid::from_u128(3)).map(|member| &member.candidate), Some(&candidate(3)));
+    }
+
+    /// A node whose operator has chosen the ends of these slots of the coarsest grid.
+    fn choosing(number: u8, slots: &[usize]) -> Candidate {
+        let initial_tokens: Vec<i64> = slots.iter().map(|slot| Grid::COARSEST.last_token(*slot).0).collect();
+        let num_tokens = u16::try_from(slots.len()).expect("a few");
+        Candidate { initial_tokens, num_tokens, ..candidate(number) }
+    }
+
+    #[test]
+    fn tokens_that_operators_choose_are_taken_and_stay_when_others_come() {
+        let founded = Members::founded(Uuid::from_u128(99), choosing(1, &[7, 4_000])).expect("a ring");
+        let joined = founded.joined(choosing(2, &[8, 2_000])).expect("it joins");
+        for (number, slots) in [(1, [7, 4_000]), (2, [8, 2_000])] {
+            let member = joined.get(Uuid::from_u128(number)).expect("a member");
+            assert_eq!(member.tokens, slots.map(|slot| Grid::COARSEST.last_token(slot).0));
+        }
+        assert_eq!(joined.topology().grid(), Grid::COARSEST);
+        let replaced = joined.replaced(Uuid::from_u128(1), &Candidate { num_tokens: 2, ..candidate(9) });
+        assert!(replaced.have_initial_tokens(), "the place is one that an operator has chosen");
+        let third = replaced.joined(choosing(3, &[1])).expect("it joins");
+        assert_eq!(third.get(Uuid::from_u128(9)).map(|member| member.tokens.len()), Some(2));
+        assert!(matches!(joined.joined(choosing(3, &[2_000])), Err(RingError::TokenTwice { .. })));
+        let off_grid = Candidate { initial_tokens: vec![0], num_tokens: 1, ..candidate(3) };
+        assert_eq!(
+            joined.joined(off_grid).map_err(|error| error.to_string()).map(|_| ()),
+            Err("token 0 is not the last one of a slot of 2^16; the nearest that is: -1".to_owned())
+        );
+        let text = serde_json::to_string(&joined).expect("text");
+        assert_eq!(serde_json::from_str::<Members>(&text).expect("members"), joined);
+    }
+
+    #[test]
+    fn a_grid_is_as_fine_as_chosen_tokens_need() {
+        let fine = Grid::new(14).expect("a grid").last_token(4).0;
+        let candidate = Candidate { initial_tokens: vec![fine], num_tokens: 1, ..candidate(1) };
+        let members = Members::founded(Uuid::from_u128(99), candidate).expect("a ring");
+        assert_eq!(members.topology().grid(), Grid::new(14).expect("a grid"));
     }
 
     #[test]

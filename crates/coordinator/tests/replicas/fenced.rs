@@ -15,6 +15,7 @@ pub(super) fn candidate(number: u128) -> Candidate {
         rack: "r1".into(),
         shard_count: 1,
         num_tokens: 4,
+        initial_tokens: Vec::new(),
         history_version: 1,
     }
 }

@@ -194,6 +194,7 @@ impl Plan {
             seeds: (0..seed_count).map(|seed| places.internode(seed)).collect(),
             replaces: places.replaced(node),
             num_tokens: 16,
+            initial_tokens: Vec::new(),
             secret: None,
             tls: None,
             wants_compression: node.is_multiple_of(2),
