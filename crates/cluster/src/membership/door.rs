@@ -91,6 +91,7 @@ impl Service for Door {
         let (is_serving, is_withdrawn) = match Said::read(&body) {
             Some(Said::Heartbeat { is_serving }) => (is_serving, false),
             Some(Said::Farewell) => (false, true),
+            Some(Said::Load(bytes)) => return self.known.other(from.host_id).set_load_bytes(bytes),
             Some(Said::Question(_)) | None => return,
         };
         let now = Heartbeat { at: Instant::now(), is_serving, is_withdrawn };

@@ -19,7 +19,8 @@ pub const SILENCE: Duration = Duration::from_millis(1_000);
 /// So long after a farewell all others have heard it, unless they can not be reached.
 pub const FAREWELL: Duration = Duration::from_millis(400);
 
-/// Tells all others that this node lives. They learn how far it has come, too: that stands before every message.
+/// Tells all others that this node lives, and how much it has. They learn how far it has come, too: that stands before
+/// every message.
 pub(super) fn send(known: &Known, agreement: &Agreement<MetadataMachine>, claims: &Claims) {
     let Some(members) = known.members() else { return };
     let said = match known.is_withdrawn() {
@@ -30,6 +31,9 @@ pub(super) fn send(known: &Known, agreement: &Agreement<MetadataMachine>, claims
         if member.candidate.host_id != known.host_id() {
             let peer = agreement.peer(member.candidate.host_id, claims.address_of(member));
             peer.notify(|out| said.put(out)).expect("it is short");
+            if let Some(bytes) = known.load_bytes() {
+                peer.notify(|out| Said::Load(bytes).put(out)).expect("it is short");
+            }
         }
     }
 }

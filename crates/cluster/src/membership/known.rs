@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use messaging::{Bounds, Context, Established, Identity, MessageCounts, Node, Purpose};
 use schema::{Schema, Transformation};
@@ -14,7 +13,7 @@ use tls::Credentials;
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
-use super::Protection;
+use super::{Other, Protection};
 use crate::metadata::{Entry, Member, Members, Metadata};
 
 /// What a node knows of its ring. Cheap to clone.
@@ -46,32 +45,13 @@ struct Inner {
     cut_off: Mutex<BTreeSet<Uuid>>,
     /// Are there any? Asked for each frame, which need not take the lock then.
     is_any_cut_off: AtomicBool,
+    /// Bytes of this node's table files, once somebody has looked.
+    load_bytes: Mutex<Option<u64>>,
     /// Set once the node takes no part in the ring any more, with the reason.
     ended: Mutex<Option<String>>,
     urgent_counts: Arc<MessageCounts>,
     /// Of each thread that has a [`Speaker`].
     shard_counts: Mutex<Vec<Arc<MessageCounts>>>,
-}
-
-/// How this node stands with another one.
-#[derive(Debug, Default)]
-pub struct Other {
-    /// It was heard not long ago.
-    is_alive: AtomicBool,
-    /// And it serves clients.
-    is_up: AtomicBool,
-    /// That of the schema that is in force on it, as far as it has said.
-    schema_epoch: AtomicU64,
-    /// How often the ring has changed, as far as it has come.
-    ring_epoch: AtomicU64,
-    /// It is no member any more.
-    is_gone: AtomicBool,
-    /// That of its last life that was heard; 0 before.
-    incarnation: AtomicU64,
-    /// How old its last heartbeat was when it was looked last; `None` before the first, and when it has withdrawn.
-    silence: Mutex<Option<Duration>>,
-    /// It was heard not long ago, if only to say that it has withdrawn.
-    is_heard: AtomicBool,
 }
 
 /// What clients may want to hear of.
@@ -102,63 +82,6 @@ pub trait Hybrid {
     fn hear(&self, micros: i64);
 }
 
-impl Other {
-    /// One that nobody watches, and that is taken to live.
-    pub fn unwatched() -> Arc<Other> {
-        let other = Other::default();
-        other.is_alive.store(true, Ordering::Relaxed);
-        Arc::new(other)
-    }
-
-    /// Was it heard not long ago? Then it answers as a replica.
-    #[inline]
-    pub fn is_alive(&self) -> bool {
-        self.is_alive.load(Ordering::Relaxed)
-    }
-
-    /// Does it serve clients, too?
-    pub fn is_up(&self) -> bool {
-        self.is_up.load(Ordering::Relaxed)
-    }
-
-    /// That of the schema that is in force on it, as far as it has said.
-    pub fn schema_epoch(&self) -> u64 {
-        self.schema_epoch.load(Ordering::Acquire)
-    }
-
-    /// How often the ring has changed, as far as it has said that it has come.
-    pub fn ring_epoch(&self) -> u64 {
-        self.ring_epoch.load(Ordering::Acquire)
-    }
-
-    /// Is it no member any more, as far as this node knows? Then what it acknowledges counts for nothing.
-    #[inline]
-    pub fn is_gone(&self) -> bool {
-        self.is_gone.load(Ordering::Acquire)
-    }
-
-    /// When its life began that was heard last, in µs since 1970 by its clock; `None` before it was heard.
-    pub fn incarnation(&self) -> Option<u64> {
-        Some(self.incarnation.load(Ordering::Relaxed)).filter(|incarnation| *incarnation > 0)
-    }
-
-    /// How old its last heartbeat was when it was looked last; `None` before the first, and when it has withdrawn.
-    pub fn silence(&self) -> Option<Duration> {
-        *lock(&self.silence)
-    }
-
-    /// Does it have its part in the agreement, as far as is known? Also when it says to be taken for one that does not
-    /// live.
-    pub(super) fn is_heard(&self) -> bool {
-        self.is_heard.load(Ordering::Acquire)
-    }
-
-    pub(super) fn note_silence(&self, silence: Option<Duration>, is_heard: bool) {
-        *lock(&self.silence) = silence;
-        self.is_heard.store(is_heard, Ordering::Release);
-    }
-}
-
 /// Members that clients found elsewhere before, or nowhere: where, and where they are now.
 fn changes_of_places(
     before: Option<&Members>,
@@ -173,7 +96,7 @@ fn changes_of_places(
     places.filter(|(_, was, is)| was != is).collect()
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -207,6 +130,7 @@ impl Known {
             listeners: Mutex::default(),
             cut_off: Mutex::default(),
             is_any_cut_off: AtomicBool::new(false),
+            load_bytes: Mutex::default(),
             ended: Mutex::default(),
             urgent_counts: Arc::default(),
             shard_counts: Mutex::default(),
@@ -325,6 +249,16 @@ impl Known {
     /// Are the others told so?
     pub fn is_withdrawn(&self) -> bool {
         self.0.is_withdrawn.load(Ordering::Acquire)
+    }
+
+    /// Others are told from now on that this node's table files have so many bytes.
+    pub fn set_load_bytes(&self, bytes: u64) {
+        *lock(&self.0.load_bytes) = Some(bytes);
+    }
+
+    /// What others are told of that.
+    pub(super) fn load_bytes(&self) -> Option<u64> {
+        *lock(&self.0.load_bytes)
     }
 
     /// Has who looks after the others look at once.

@@ -22,6 +22,7 @@ const VERSION: u8 = 1;
 const HEARTBEAT: u8 = 1;
 const QUESTION: u8 = 2;
 const FAREWELL: u8 = 3;
+const LOAD: u8 = 4;
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub(super) enum Said {
     Heartbeat { is_serving: bool },
     /// It lives, and is to be taken for a node that does not.
     Farewell,
+    /// Its table files have so many bytes.
+    Load(u64),
     /// It wants to know something.
     Question(Question),
 }
@@ -93,6 +96,10 @@ impl Said {
         match self {
             Said::Heartbeat { is_serving } => out.put_slice(&[HEARTBEAT, u8::from(*is_serving)]),
             Said::Farewell => out.put_u8(FAREWELL),
+            Said::Load(bytes) => {
+                out.put_u8(LOAD);
+                out.put_u64_le(*bytes);
+            }
             Said::Question(question) => {
                 out.put_u8(QUESTION);
                 put_json(question, out);
@@ -105,6 +112,7 @@ impl Said {
         match bytes.strip_prefix(&[FOR_MEMBERSHIP, VERSION])? {
             [HEARTBEAT, is_serving] => Some(Said::Heartbeat { is_serving: *is_serving == 1 }),
             [FAREWELL] => Some(Said::Farewell),
+            [LOAD, bytes @ ..] => Some(Said::Load(u64::from_le_bytes(bytes.try_into().ok()?))),
             [QUESTION, question @ ..] => serde_json::from_slice(question).ok().map(Said::Question),
             _ => None,
         }
@@ -141,6 +149,7 @@ mod tests {
             Said::Heartbeat { is_serving: true },
             Said::Heartbeat { is_serving: false },
             Said::Farewell,
+            Said::Load(0x0102_0304_0506_0708),
             Said::Question(Question::Ring),
             Said::Question(Question::Join(candidate(3))),
             Said::Question(Question::Present(claim())),

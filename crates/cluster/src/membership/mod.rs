@@ -14,7 +14,7 @@
 //!
 //! | a reader asks | file |
 //! |---|---|
-//! | what does the node know of the others? | `known.rs` |
+//! | what does the node know of the others? | `known.rs`, `other.rs` |
 //! | what do nodes ask each other about membership? | `message.rs`, `door.rs` |
 //! | who is at an address? | `contact.rs` |
 //! | how does a ring begin, and how does a node come in? | `joining.rs`, `letting_in.rs` |
@@ -36,6 +36,7 @@ mod known;
 mod letting_in;
 mod message;
 mod options;
+mod other;
 mod presence;
 mod proposer;
 mod protection;
@@ -48,8 +49,9 @@ mod voters;
 
 pub use error::{MembershipError, ProposeError};
 pub use heartbeat::{FAREWELL, SILENCE};
-pub use known::{Event, Hybrid, Known, Other, Speaker};
+pub use known::{Event, Hybrid, Known, Speaker};
 pub use options::{Doors, MembershipOptions};
+pub use other::Other;
 pub use proposer::{Proposals, Proposer, proposals};
 pub use protection::{Encryption, Protection};
 pub use recovery::{RecoveryError, StoppedMember};

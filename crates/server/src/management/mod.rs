@@ -47,12 +47,14 @@ mod turns;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use assembly::{NodeCompactions, NodeStats, NodeView};
 use runtime::BoundListener;
 use schema::Schema;
 use storage::{Demand, Shards, StorageError};
 use tokio::sync::watch;
+use tokio::time::sleep;
 
 use self::connections::{Port, PortLimits};
 pub(crate) use self::guard::Guard;
@@ -139,10 +141,27 @@ pub(crate) async fn serve(listener: BoundListener, guard: Guard, state: Manageme
         Err(error) => return tracing::error!(%error, "the management port can not listen"),
     };
     let stop = state.stop.clone();
+    let telling = tell_load(state.clone());
     let port = Port::new(guard, routes::router(state), PortLimits::default());
     tokio::select! {
         biased;
         () = port.serve(listener) => {}
+        () = telling => {}
         () = stop.closed() => {}
+    }
+}
+
+/// So often the other nodes of a ring are told anew how much this one has.
+const LOAD_EVERY: Duration = Duration::from_secs(10);
+
+/// Tells the other nodes of a ring, for ever, how much this one has.
+async fn tell_load(state: ManagementState) {
+    let Some(ring) = state.view.ring() else { return std::future::pending().await };
+    loop {
+        // A shard that is busy has another figure soon.
+        if let Ok(stats) = NodeStats::collect(&state.shards).await {
+            ring.set_load_bytes(stats.load_bytes());
+        }
+        sleep(LOAD_EVERY).await;
     }
 }

@@ -42,8 +42,10 @@ pub(super) async fn answer(state: &ManagementState, selected: Selected) -> Answe
         host_id: candidate.host_id.to_string(),
         is_up: view.hears(candidate.host_id),
         state: if state == MemberState::Joining { "joining" } else { "normal" }.into(),
-        // Nodes do not tell each other yet.
-        load_bytes: (candidate.host_id == view.host_id).then_some(load_bytes),
+        load_bytes: match view.ring().filter(|_| candidate.host_id != view.host_id) {
+            Some(ring) => ring.other(candidate.host_id).load_bytes(),
+            None => Some(load_bytes),
+        },
         token_count: tokens.len() as u64,
         token: tokens.first().map(i64::to_string),
         tokens: tokens.iter().map(i64::to_string).collect(),
