@@ -24,6 +24,7 @@ pub struct TableMetrics {
     read_sample: Cell<u64>,
     write_sample: Cell<u64>,
     pub(crate) flush_count: Cell<u64>,
+    pub(crate) speculative_retry_count: Cell<u64>,
     /// Chunks that the cache had.
     pub cache_hit_count: Cell<u64>,
     /// Those that it had not.
@@ -56,6 +57,11 @@ impl TableMetrics {
         Self::add(&self.read_count, 1);
         Self::add_nanos(&self.read_nanos, now.saturating_sub(started));
         self.note_slice(now, live_count, tombstone_count);
+    }
+
+    /// Counts reads for which one more replica was asked, because another one was late.
+    pub fn note_speculative_retries(&self, count: u64) {
+        Self::add(&self.speculative_retry_count, count);
     }
 
     /// What reads of the last five minutes came upon: live rows, and tombstones.
@@ -306,6 +312,7 @@ pub struct TableStats {
     pub memtable_data_size: u64,
     pub memtable_switch_count: u64,
     pub memtable_partition_count: u64,
+    pub speculative_retries: u64,
     pub filter_bytes: u64,
     pub filter_disk_bytes: u64,
     pub filter_false_positives: u64,
@@ -350,6 +357,7 @@ impl TableStats {
         self.memtable_data_size += other.memtable_data_size;
         self.memtable_switch_count += other.memtable_switch_count;
         self.memtable_partition_count += other.memtable_partition_count;
+        self.speculative_retries += other.speculative_retries;
         self.filter_bytes += other.filter_bytes;
         self.filter_disk_bytes += other.filter_disk_bytes;
         self.filter_false_positives += other.filter_false_positives;

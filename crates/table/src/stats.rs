@@ -32,6 +32,7 @@ impl TableStore {
             memtable_data_size: in_memory(|memtable| memtable.memory_bytes() as u64),
             memtable_switch_count: metrics.flush_count.get(),
             memtable_partition_count: in_memory(|memtable| memtable.partition_count() as u64),
+            speculative_retries: metrics.speculative_retry_count.get(),
             cache_hit_count: metrics.cache_hit_count.get(),
             cache_miss_count: metrics.cache_miss_count.get(),
             live_rows_per_read,

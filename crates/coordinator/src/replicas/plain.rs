@@ -28,7 +28,7 @@ use types::Token;
 
 use super::partners::{KeptPartners, Nodes, Partners};
 use super::write::Term;
-use super::{ReplicaError, Replicas};
+use super::{ReplicaError, Replicas, speculation};
 use crate::plain::PlainOutcomes;
 use crate::{Consistency, CoordinatorError};
 
@@ -154,7 +154,12 @@ impl Replicas {
         let asked = others.iter().map(|node| {
             self.ask_to_read(*node, table.id(), deadline, |out| Request::put_compare(table.id(), rows, out))
         });
-        let answers = self.alarm.timeout_at(deadline, join_all(asked)).await.ok()?;
+        let Ok(answers) = self.alarm.timeout_at(deadline, join_all(asked)).await else {
+            if late.is_some() {
+                speculation::count(&self.shard, table, rows.len());
+            }
+            return None;
+        };
         let told = answers.into_iter().map(|answer| match answer {
             Ok(Answer::Compared(told)) if told.len() == rows.len() => Some(told),
             _ => None,

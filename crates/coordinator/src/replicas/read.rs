@@ -22,7 +22,7 @@ use super::error::ReplicaError;
 use super::requirement::{Counted, Requirement};
 use super::view::Plan;
 use super::write::Tally;
-use super::{Missed, Replicas, misanswered};
+use super::{Missed, Replicas, misanswered, speculation};
 use crate::assemble::{Order, assemble};
 use crate::range::Stretches;
 use crate::read::rest;
@@ -188,6 +188,7 @@ impl Replicas {
                         let more = self.take_gain(&mut candidates, |center| tally.would_gain(center));
                         late_at = more.and(late).map(|late| Instant::now() + late);
                         if let Some(node) = more {
+                            speculation::count(&self.shard, &command.table, 1);
                             trace::note(|| {
                                 format!("speculating read retry on /{}", self.view.address_of(node))
                             });

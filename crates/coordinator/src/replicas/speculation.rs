@@ -9,6 +9,8 @@
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
+use schema::Table;
+use storage::ShardHandle;
 use tokio::time::Instant;
 
 /// Buckets of latencies: each is a quarter longer than the one before, from 10 µs to some 20 minutes.
@@ -114,6 +116,14 @@ pub(super) fn delay<'l>(
                 Some(delay.unwrap_or(UNKNOWN).max(SHORTEST))
             }
         },
+    }
+}
+
+/// So many reads of a table ask somebody else, too, since an answer is late.
+pub(super) fn count(shard: &ShardHandle, table: &Table, read_count: usize) {
+    // A table that was dropped meanwhile counts nothing.
+    if let Ok(store) = shard.local().table(table.id()) {
+        store.metrics().note_speculative_retries(read_count as u64);
     }
 }
 

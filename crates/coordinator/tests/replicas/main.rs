@@ -422,6 +422,9 @@ fn a_read_asks_somebody_else_when_an_answer_is_late() {
             assert_eq!(read.as_deref(), Some("v"));
             assert!(begun.elapsed() < Duration::from_millis(200), "{:?}", begun.elapsed());
         }
+        let store = ring.nodes[0].0.handles()[0].local().table(table().id()).expect("a table");
+        let retries = store.stats().speculative_retries;
+        assert!((1..=20).contains(&retries), "{retries} of 20 reads asked somebody else");
     });
 }
 

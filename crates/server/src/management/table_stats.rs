@@ -103,7 +103,7 @@ fn shown_table(name: &str, stats: &TableStats, snapshot_bytes: u64) -> Table {
         memtable_bytes: stats.memtable_data_size,
         memtable_off_heap_bytes: 0,
         memtable_switch_count: stats.memtable_switch_count,
-        speculative_retries: 0,
+        speculative_retries: stats.speculative_retries,
         read_count: stats.read_count,
         read_total_us: stats.read_nanos / 1000,
         write_count: stats.write_count,
@@ -172,7 +172,7 @@ fn shown_chunk_length(stats: &ChunkLengthStats) -> ChunkLength {
 type Figure = fn(&TableStats) -> f64;
 
 /// Name, kind, help and source of each metric of a table.
-const METRICS: [(&str, &str, &str, Figure); 11] = [
+const METRICS: [(&str, &str, &str, Figure); 12] = [
     ("peristyle_table_reads_total", "counter", "Reads on shards.", |stats| stats.read_count as f64),
     ("peristyle_table_read_seconds_total", "counter", "Time spent in reads.", |stats| {
         stats.read_nanos as f64 / 1e9
@@ -200,6 +200,12 @@ const METRICS: [(&str, &str, &str, Figure); 11] = [
     ("peristyle_table_flushes_total", "counter", "Memtables written out.", |stats| {
         stats.memtable_switch_count as f64
     }),
+    (
+        "peristyle_table_speculative_retries_total",
+        "counter",
+        "Reads for which one more replica was asked, because another one was late.",
+        |stats| stats.speculative_retries as f64,
+    ),
 ];
 
 /// The node's metrics in the Prometheus text format.
