@@ -13,7 +13,7 @@ use tls::Credentials;
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
-use super::{Other, Protection};
+use super::{About, Counted, Other, Protection};
 use crate::metadata::{Entry, Member, Members, Metadata};
 
 /// What a node knows of its ring. Cheap to clone.
@@ -49,9 +49,8 @@ struct Inner {
     load_bytes: Mutex<Option<u64>>,
     /// Set once the node takes no part in the ring any more, with the reason.
     ended: Mutex<Option<String>>,
-    urgent_counts: Arc<MessageCounts>,
-    /// Of each thread that has a [`Speaker`].
-    shard_counts: Mutex<Vec<Arc<MessageCounts>>>,
+    /// What became of requests over the connections of all threads.
+    counted: Mutex<Vec<Counted>>,
 }
 
 /// What clients may want to hear of.
@@ -132,8 +131,7 @@ impl Known {
             is_any_cut_off: AtomicBool::new(false),
             load_bytes: Mutex::default(),
             ended: Mutex::default(),
-            urgent_counts: Arc::default(),
-            shard_counts: Mutex::default(),
+            counted: Mutex::default(),
         }));
         if let Some(members) = &metadata.members {
             known.take_members(Arc::clone(members));
@@ -414,14 +412,9 @@ impl Known {
         self.0.identity.incarnation
     }
 
-    /// What became of this node's requests about agreement and membership.
-    pub fn urgent_counts(&self) -> &MessageCounts {
-        &self.0.urgent_counts
-    }
-
-    /// What became of the requests of its shards, one of each.
-    pub fn shard_counts(&self) -> Vec<Arc<MessageCounts>> {
-        lock(&self.0.shard_counts).clone()
+    /// What became of this node's requests to others: of each thread to each node.
+    pub fn counted(&self) -> Vec<Counted> {
+        lock(&self.0.counted).clone()
     }
 
     /// This node takes no part in the ring any more.
@@ -479,16 +472,14 @@ pub struct Speaker {
     clock: Box<dyn Hybrid>,
     /// Members that were heard: each frame of one is, without a lock. Of those that are gone nobody asks any more.
     heard: RefCell<BTreeMap<Uuid, Arc<Other>>>,
-    /// Of its connections to shards of other nodes.
-    counts: Arc<MessageCounts>,
+    /// What became of the requests over its connections. All connections to a node have one.
+    counted: RefCell<BTreeMap<(About, Option<Uuid>), Arc<MessageCounts>>>,
 }
 
 impl Speaker {
     /// Speaks for the node with a thread's clock.
     pub fn new(known: Known, clock: Box<dyn Hybrid>) -> Speaker {
-        let counts = Arc::<MessageCounts>::default();
-        lock(&known.0.shard_counts).push(Arc::clone(&counts));
-        Speaker { known, clock, heard: RefCell::default(), counts }
+        Speaker { known, clock, heard: RefCell::default(), counted: RefCell::default() }
     }
 }
 
@@ -534,10 +525,16 @@ impl Node for Speaker {
         self.known.0.bounds.clone()
     }
 
-    fn counts(&self, purpose: &Purpose) -> Arc<MessageCounts> {
-        match purpose {
-            Purpose::Shard { .. } => Arc::clone(&self.counts),
-            Purpose::Urgent => Arc::clone(&self.known.0.urgent_counts),
-        }
+    fn counts(&self, purpose: &Purpose, host_id: Option<Uuid>) -> Arc<MessageCounts> {
+        let about = match purpose {
+            Purpose::Shard { .. } => About::Replica,
+            Purpose::Urgent => About::Agreement,
+        };
+        let begin = || {
+            let counts = Arc::<MessageCounts>::default();
+            lock(&self.known.0.counted).push(Counted { about, host_id, counts: Arc::clone(&counts) });
+            counts
+        };
+        Arc::clone(self.counted.borrow_mut().entry((about, host_id)).or_insert_with(begin))
     }
 }

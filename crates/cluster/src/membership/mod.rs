@@ -21,12 +21,14 @@
 //! | how does a node hear that its place was taken? | `standing.rs` |
 //! | how is a member found that has other addresses than before? | `presence.rs` |
 //! | who lives? | `heartbeat.rs` |
+//! | what became of requests to others? | `counted.rs` |
 //! | which talks must be under TLS? | `protection.rs` |
 //! | who has the log, and who votes? | `voters.rs` |
 //! | how does a ring go on that has lost most of its voters? | `recovery.rs` |
 //! | how is something proposed from another thread? | `proposer.rs` |
 
 mod contact;
+mod counted;
 mod door;
 mod error;
 mod heartbeat;
@@ -47,6 +49,7 @@ mod take_part;
 mod tests;
 mod voters;
 
+pub use counted::{About, Counted, MessageTotals};
 pub use error::{MembershipError, ProposeError};
 pub use heartbeat::{FAREWELL, SILENCE};
 pub use known::{Event, Hybrid, Known, Speaker};

@@ -92,8 +92,9 @@ pub trait Node {
     fn bounds(&self) -> Bounds {
         Bounds::default()
     }
-    /// Where the requests of its connections for that purpose are counted.
-    fn counts(&self, _purpose: &Purpose) -> Arc<MessageCounts> {
+    /// Where the requests of its connections for that purpose to that node are counted; `None` when it is not known yet
+    /// who it is.
+    fn counts(&self, _purpose: &Purpose, _host_id: Option<Uuid>) -> Arc<MessageCounts> {
         Arc::default()
     }
 }

@@ -60,7 +60,7 @@ struct Inner {
 impl Peer {
     /// A peer that nobody has connected to yet: [`Peer::run`] does, and what is asked before is kept.
     pub fn new(options: PeerOptions, node: Rc<dyn Node>) -> Peer {
-        let waiters = Waiters::new(node.counts(&options.purpose));
+        let waiters = Waiters::new(node.counts(&options.purpose, options.host_id));
         let outbox = RefCell::new(Some(Outbox::new(node, false)));
         Peer(Rc::new(Inner { options, waiters, outbox, met: RefCell::default() }))
     }

@@ -77,7 +77,7 @@ impl Node for TestNode {
         self.bounds.borrow().clone()
     }
 
-    fn counts(&self, _purpose: &Purpose) -> Arc<MessageCounts> {
+    fn counts(&self, _purpose: &Purpose, _host_id: Option<Uuid>) -> Arc<MessageCounts> {
         Arc::clone(&self.counts)
     }
 }

@@ -491,7 +491,9 @@ fn execute(arguments: &NodetoolArguments, out: &mut impl Write) -> Result<(), No
         }
         NodetoolCommand::Netstats { .. } => netstats::print(&management.get("/v1/network", &[])?, out),
         NodetoolCommand::Tpstats => {
-            netstats::pools(&management.get("/v1/info", &[])?, &management.get("/v1/compactions", &[])?, out)
+            let (info, compactions) =
+                (management.get("/v1/info", &[])?, management.get("/v1/compactions", &[])?);
+            netstats::pools(&info, &compactions, &management.get("/v1/network", &[])?, out)
         }
         NodetoolCommand::Repair(wanted) => repair::run(&management, wanted, out),
         NodetoolCommand::Ring { resolve_ip, keyspace } => {

@@ -33,6 +33,7 @@ pub(super) fn print(network: &Network, out: &mut impl Write) -> Result<(), Nodet
 pub(super) fn pools(
     info: &Info,
     compactions: &Compactions,
+    network: &Network,
     out: &mut impl Write,
 ) -> Result<(), NodetoolError> {
     let columns = ["Pool Name", "Active", "Pending", "Completed", "Blocked", "All time blocked"];
@@ -57,6 +58,12 @@ pub(super) fn pools(
     writeln!(out, "\nOther pools do not exist: a shard is one thread, which does all work of its data.")?;
     writeln!(out, "Shards: {}", info.shard_count)?;
     writeln!(out, "Requests refused as Overloaded: {}", info.requests.overloaded_count)?;
+    writeln!(out, "\n{:<20}{:>10}", "Message type", "Dropped")?;
+    for (kind, messages) in
+        [("Replica messages", &network.replica_messages), ("Agreement messages", &network.agreement_messages)]
+    {
+        writeln!(out, "{kind:<20}{:>10}", messages.dropped)?;
+    }
     Ok(())
 }
 
@@ -100,12 +107,18 @@ mod tests {
         let requests = Requests { waiting_connections: 4, overloaded_count: 6, ..Requests::default() };
         let info = Info { requests, shard_count: 2, ..Info::default() };
         let mut out = Vec::new();
-        pools(&info, &compactions, &mut out).expect("prints");
+        let lost = |dropped| Messages { dropped, ..Messages::default() };
+        let network =
+            Network { replica_messages: lost(5), agreement_messages: lost(1), ..Network::default() };
+        pools(&info, &compactions, &network, &mut out).expect("prints");
         let expected = "Pool Name                 Active Pending Completed Blocked All time blocked\n\
                         CompactionExecutor        0      2       8         n/a     n/a\n\
                         Native-Transport-Requests n/a    n/a     n/a       4       n/a\n\n\
                         Other pools do not exist: a shard is one thread, which does all work of its data.\n\
-                        Shards: 2\nRequests refused as Overloaded: 6\n";
+                        Shards: 2\nRequests refused as Overloaded: 6\n\n\
+                        Message type           Dropped\n\
+                        Replica messages             5\n\
+                        Agreement messages           1\n";
         assert_eq!(String::from_utf8(out).expect("text"), expected);
     }
 }

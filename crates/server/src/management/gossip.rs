@@ -4,10 +4,9 @@ use assembly::{RELEASE_VERSION, schema_versions};
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
-use cluster::membership::SILENCE;
+use cluster::membership::{About, Counted, Known, MessageTotals, SILENCE};
 use cluster::metadata::Member;
 use management::{Gossip, KnownNode, Messages, Network, ReadRepairs};
-use messaging::MessageCounts;
 use schema::Schema;
 
 use super::ManagementState;
@@ -64,11 +63,9 @@ async fn network(State(state): State<ManagementState>) -> Answer<Network> {
         read_repairs.compared += counts.compared();
         read_repairs.mismatched += counts.mismatched();
     }
-    let (mut replica_messages, mut agreement_messages) = (Messages::default(), Messages::default());
-    if let Some(ring) = view.ring() {
-        ring.shard_counts().iter().for_each(|counts| add(counts, &mut replica_messages));
-        add(ring.urgent_counts(), &mut agreement_messages);
-    }
+    let counted = view.ring().map(Known::counted).unwrap_or_default();
+    let [replica_messages, agreement_messages] =
+        [About::Replica, About::Agreement].map(|about| messages(&counted, about));
     let mode = mode(&state).to_owned();
     Ok(Json(Network { mode, read_repairs, replica_messages, agreement_messages }))
 }
@@ -82,10 +79,9 @@ fn mode(state: &ManagementState) -> &'static str {
     }
 }
 
-fn add(counts: &MessageCounts, messages: &mut Messages) {
-    messages.pending += counts.pending();
-    messages.completed += counts.answered();
-    messages.dropped += counts.lost();
+fn messages(counted: &[Counted], about: About) -> Messages {
+    let totals: MessageTotals = counted.iter().filter(|counted| counted.about == about).collect();
+    Messages { pending: totals.pending, completed: totals.answered, dropped: totals.lost }
 }
 
 fn millis(time: std::time::Duration) -> u64 {

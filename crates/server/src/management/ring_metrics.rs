@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use assembly::NodeView;
-use messaging::MessageCounts;
+use cluster::membership::{About, MessageTotals};
+use uuid::Uuid;
 
 /// Appends them in the Prometheus text format. A node that is alone has none.
 pub(super) fn append_metrics(view: &NodeView, out: &mut String) {
@@ -14,12 +15,25 @@ pub(super) fn append_metrics(view: &NodeView, out: &mut String) {
         .map(|member| member.candidate)
         .filter(|node| node.host_id != view.host_id)
         .collect();
-    let mut by_peer = |name: &str, help: &str, figure: &dyn Fn(uuid::Uuid) -> f64| {
-        head(out, name, "gauge", help);
+    let counted = ring.counted();
+    let mut by_peer = |name: &str, help: &str, figure: &dyn Fn(Uuid) -> f64| {
+        head(out, name, if name.ends_with("_total") { "counter" } else { "gauge" }, help);
         for other in &others {
             _ = writeln!(out, "{name}{{peer=\"{}\"}} {}", other.address, figure(other.host_id));
         }
     };
+    let totals = |host_id| -> MessageTotals {
+        counted.iter().filter(|counted| counted.host_id == Some(host_id)).collect()
+    };
+    by_peer("peristyle_ring_peer_messages_pending", "Requests to a node without an answer.", &|host_id| {
+        totals(host_id).pending as f64
+    });
+    by_peer("peristyle_ring_peer_messages_answered_total", "Requests that a node answered.", &|host_id| {
+        totals(host_id).answered as f64
+    });
+    by_peer("peristyle_ring_peer_messages_lost_total", "Requests that it did not.", &|host_id| {
+        totals(host_id).lost as f64
+    });
     by_peer("peristyle_ring_peer_up", "Is a node heard, and does it serve clients?", &|host_id| {
         f64::from(u8::from(ring.other(host_id).is_up()))
     });
@@ -75,25 +89,30 @@ pub(super) fn append_metrics(view: &NodeView, out: &mut String) {
         head(out, name, kind, help);
         _ = writeln!(out, "{name} {value}");
     }
-    let shards = ring.shard_counts();
-    let of = |figure: fn(&MessageCounts) -> u64| {
-        let replica: u64 = shards.iter().map(|counts| figure(counts)).sum();
-        [("replica", replica), ("agreement", figure(ring.urgent_counts()))]
+    let about = |about| counted.iter().filter(|counted| counted.about == about).collect::<MessageTotals>();
+    let (replica, agreement) = (about(About::Replica), about(About::Agreement));
+    let of = |figure: fn(&MessageTotals) -> u64| {
+        [("replica", figure(&replica)), ("agreement", figure(&agreement))]
     };
     for (name, kind, help, figures) in [
         (
             "peristyle_ring_messages_pending",
             "gauge",
             "Requests to nodes without an answer.",
-            of(MessageCounts::pending),
+            of(|totals| totals.pending),
         ),
         (
             "peristyle_ring_messages_answered_total",
             "counter",
             "Requests that were answered.",
-            of(MessageCounts::answered),
+            of(|totals| totals.answered),
         ),
-        ("peristyle_ring_messages_lost_total", "counter", "Requests that were not.", of(MessageCounts::lost)),
+        (
+            "peristyle_ring_messages_lost_total",
+            "counter",
+            "Requests that were not.",
+            of(|totals| totals.lost),
+        ),
     ] {
         head(out, name, kind, help);
         for (about, value) in figures {
