@@ -16,6 +16,7 @@
 //! | what do drivers learn of this node? | `local.rs`, `view.rs` |
 //! | what do they learn of the other nodes? | `peers.rs` |
 //! | which ranges have which nodes? | `ranges.rs` |
+//! | what do people learn of the ring's nodes? | `ring_views.rs` |
 //! | what do they learn of the schema? | `schema_rows.rs`, `schema_version.rs` |
 //! | what do people learn of the node's state? | `views.rs` |
 //! | how much lies in which range? | `estimates.rs` |
@@ -26,6 +27,7 @@ mod local;
 mod made_up;
 mod peers;
 mod ranges;
+mod ring_views;
 mod schema_rows;
 mod schema_version;
 mod tables;

@@ -77,7 +77,7 @@ pub(super) fn rows(table: &Table, known: &Known, own: OwnSchema) -> Vec<Partitio
 /// does not live takes no statement that could meet an old schema, and has the new one before it serves again: nobody
 /// is to wait for it. Of one that is behind, or ahead, only the epoch is known here; all that counts is that its
 /// version is another.
-fn schema_version(own: OwnSchema, is_alive: bool, epoch: u64) -> Uuid {
+pub(super) fn schema_version(own: OwnSchema, is_alive: bool, epoch: u64) -> Uuid {
     if !is_alive || epoch == own.epoch {
         return own.version;
     }
@@ -85,7 +85,7 @@ fn schema_version(own: OwnSchema, is_alive: bool, epoch: u64) -> Uuid {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod testing {
     use std::sync::Arc;
 
     use cluster::Members;
@@ -93,10 +93,9 @@ mod tests {
     use messaging::Identity;
 
     use super::super::definitions::base_schema;
-    use super::super::made_up::testing::text;
     use super::*;
 
-    fn candidate(number: u8) -> Candidate {
+    pub(crate) fn candidate(number: u8) -> Candidate {
         let host = |port| SocketAddr::from(([10, 0, 0, number], port));
         Candidate {
             host_id: Uuid::from_u128(number.into()),
@@ -112,7 +111,7 @@ mod tests {
     }
 
     /// What node 1 of these knows.
-    fn known(candidates: Vec<Candidate>) -> Known {
+    pub(crate) fn known(candidates: Vec<Candidate>) -> Known {
         let identity = Identity {
             cluster_name: "c".into(),
             cluster_id: None,
@@ -129,6 +128,16 @@ mod tests {
         let schema = Arc::new(base_schema().expect("schema"));
         Known::new(identity, &Metadata { schema, members: Some(Arc::new(members)) })
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::metadata::Candidate;
+
+    use super::super::definitions::base_schema;
+    use super::super::made_up::testing::text;
+    use super::testing::{candidate, known};
+    use super::*;
 
     fn peers(table: &str, candidates: Vec<Candidate>) -> Vec<String> {
         let schema = base_schema().expect("schema");

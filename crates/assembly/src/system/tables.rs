@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use cluster::membership::Known;
 use coordinator::Coordinator;
 use query::{ClusterFacts, Gathering, VirtualKeyspaces, VirtualTables};
 use read::PartitionRows;
@@ -16,7 +17,7 @@ use super::peers::OwnSchema;
 use super::ranges::Placed;
 use super::schema_version::SchemaVersions;
 use super::view::NodeView;
-use super::{estimates, local, peers, schema_rows, views};
+use super::{estimates, local, peers, ring_views, schema_rows, views};
 use crate::{Clients, NodeCompactions, NodeStats};
 
 /// Tables of `system` that are stored like any other.
@@ -73,9 +74,9 @@ impl SystemTables {
         self.at_epoch(|known| OwnSchema { epoch: known.epoch.unwrap_or_default(), version: known.version })
     }
 
-    /// A row for each other node; none when the node is alone.
-    fn peers(&self, table: &Table) -> Vec<PartitionRows> {
-        self.view.ring().map_or_else(Vec::new, |known| peers::rows(table, known, self.own_schema()))
+    /// What is known of a ring; nothing when the node is alone.
+    fn of_ring(&self, rows: impl FnOnce(&Known) -> Vec<PartitionRows>) -> Vec<PartitionRows> {
+        self.view.ring().map_or_else(Vec::new, rows)
     }
 
     fn schema_rows(&self, table: &Table) -> Vec<PartitionRows> {
@@ -135,7 +136,9 @@ impl VirtualTables for SystemTables {
             ("system", "size_estimates" | "table_estimates") => {
                 estimates::rows(table, &self.view, &self.coordinator.schema(), &self.stats.borrow())
             }
-            ("system", "peers" | "peers_v2") => self.peers(table),
+            ("system", "peers" | "peers_v2") => {
+                self.of_ring(|known| peers::rows(table, known, self.own_schema()))
+            }
             ("system", "compaction_history") => views::compaction_rows(table, &self.compactions.borrow()),
             // Ranges that move, views and repairs: there are none.
             ("system", _) => Vec::new(),
@@ -143,6 +146,12 @@ impl VirtualTables for SystemTables {
             ("system_virtual_schema", _) => schema_rows::virtual_rows(table, self.view.made_up.keyspaces()),
             ("system_views", "sstable_tasks") => views::task_rows(table, &self.compactions.borrow()),
             ("system_views", "clients") => views::client_rows(table, &*self.clients),
+            ("system_views", "gossip_info") => {
+                self.of_ring(|known| ring_views::gossip_rows(table, known, self.own_schema()))
+            }
+            ("system_views", "internode_outbound") => {
+                self.of_ring(|known| ring_views::outbound_rows(table, known))
+            }
             _ => views::rows(table, &self.view, &self.stats.borrow()),
         })
     }

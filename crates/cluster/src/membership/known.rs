@@ -255,7 +255,7 @@ impl Known {
     }
 
     /// What others are told of that.
-    pub(super) fn load_bytes(&self) -> Option<u64> {
+    pub fn load_bytes(&self) -> Option<u64> {
         *lock(&self.0.load_bytes)
     }
 
