@@ -137,7 +137,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         value: "auto or a number",
         default: "auto",
         about: "How many threads own a part of the data each; `auto` is one per core, and no fewer than there are \
-                `data_file_directories`. It can be changed at any restart.",
+                `data_file_directories`. A node that is alone can change it at any restart; a member of a ring keeps what it has joined with.",
         set: |config, text| set(&mut config.shards, parse_shards(text)),
     },
     OptionSpec {
