@@ -445,8 +445,8 @@ pub static OPTIONS: &[OptionSpec] = &[
         value: "TOKEN,TOKEN or a list",
         default: "",
         about: "The tokens that this node takes when it founds a ring or joins one, as many as `num_tokens` says. All \
-                members of a ring choose theirs so, or none does. A token is the end of one of 65536 equal parts of the \
-                ring; another one is refused with the nearest that can be had. Once it is a member, it makes no \
+                members of a ring choose theirs so, or none does. A token is the end of one of 65536 equal parts of \
+                the ring; another one is refused with the nearest that can be had. Once it is a member, it makes no \
                 difference.",
         set: |config, text| set(&mut config.initial_tokens, internode::parse_tokens(text)),
     },

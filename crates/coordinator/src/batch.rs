@@ -51,8 +51,8 @@ use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(10);
 
-/// This node records a batch, too, when a keeper has said nothing for so long: it takes longer until the ring knows that
-/// a node hangs, and most disks sync sooner.
+/// This node records a batch, too, when a keeper has said nothing for so long: it takes longer until the ring knows
+/// that a node hangs, and most disks sync sooner.
 const KEEPER_LATE: Duration = Duration::from_millis(100);
 
 /// How far a logged batch has come, for who waits for it.
@@ -321,7 +321,7 @@ impl LoggedBatch {
         // In the turn in which it is sent: all of it comes before a truncation, or nothing of that table is left.
         let mutations = recorded.into_current(&coordinator.schema());
         let owners = self.owners_of(&mutations);
-        let split = coordinator.of_ring(mutations);
+        let split = OfRing::of(coordinator, mutations);
         coordinator.write_split(self.admitted, split, consistency).await?;
         if self.recorders.is_here {
             self.end(owners).await?;
@@ -336,7 +336,7 @@ impl LoggedBatch {
     pub(crate) async fn finish_again(&self, mutations: Vec<Mutation>) -> Result<(), CoordinatorError> {
         let coordinator = &self.coordinator;
         let owners = self.owners_of(&mutations);
-        let OfRing { replicas, local, replicated } = coordinator.of_ring(mutations);
+        let OfRing { replicas, local, replicated } = OfRing::of(coordinator, mutations);
         if let (Some(replicas), Some(seat)) = (replicas, coordinator.seat()) {
             replicas.deliver(replicated, coordinator.patience(TimeoutKind::Write)).await?;
             seat.keep_marks().await.map_err(StorageError::from)?;

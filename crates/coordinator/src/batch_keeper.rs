@@ -65,8 +65,8 @@ impl BatchKeeper {
     }
 }
 
-/// Keeps a batch on this node, which was planned on that epoch of the schema. It is written when it is due, and then again
-/// and again until it is whole.
+/// Keeps a batch on this node, which was planned on that epoch of the schema. It is written when it is due, and then
+/// again and again until it is whole.
 ///
 /// # Errors
 /// It may be kept or not; not after a refusal.

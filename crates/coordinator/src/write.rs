@@ -26,25 +26,13 @@ impl Coordinator {
         mutations: Vec<Mutation>,
         consistency: Consistency,
     ) -> Result<(), CoordinatorError> {
-        let split = self.of_ring(mutations);
+        let split = OfRing::of(self, mutations);
         let admitted = self.admit_all(&split.local, consistency)?;
         if split.replicas.is_none() {
             return self.write_to_owners(admitted, split.local).await;
         }
         // Boxed, so that a node alone needs no room for it.
         Box::pin(write_until_current(self, admitted, split, consistency)).await
-    }
-
-    /// Mutations of this node's own tables, and those of the ring.
-    pub(crate) fn of_ring(&self, mutations: Vec<Mutation>) -> OfRing {
-        let replicas = self.seat().and_then(|seat| seat.replicas());
-        let Some(replicas) = replicas else {
-            return OfRing { replicas, local: mutations, replicated: Vec::new() };
-        };
-        let (replicated, local): (Vec<_>, Vec<_>) =
-            mutations.into_iter().partition(|mutation| replicas.has(mutation.table));
-        let replicas = (!replicated.is_empty()).then_some(replicas);
-        OfRing { replicas, local, replicated }
     }
 
     /// Writes those of the ring to their replicas, and then this node's own.
@@ -56,27 +44,9 @@ impl Coordinator {
     ) -> Result<(), CoordinatorError> {
         let OfRing { replicas, local, replicated } = split;
         if let Some(replicas) = replicas {
-            self.write_to_replicas(&replicas, replicated, consistency).await?;
+            write_to_replicas(self, &replicas, replicated, consistency).await?;
         }
         self.write_to_owners(admitted, local).await
-    }
-
-    /// At `ANY` it is enough that this node keeps what no replica can take now, until they can.
-    async fn write_to_replicas(
-        &self,
-        replicas: &Replicas,
-        mutations: Vec<Mutation>,
-        consistency: Consistency,
-    ) -> Result<(), CoordinatorError> {
-        let to_keep = if consistency == Consistency::Any { mutations.clone() } else { Vec::new() };
-        match replicas.write(mutations, consistency, self.patience(TimeoutKind::Write)).await {
-            Err(ReplicaError::Unavailable { .. }) if consistency == Consistency::Any => {
-                trace::note(|| "Keeping a write of which no replica lives".into());
-                let planned_on = replicas.planned_on();
-                keep(self, self.time_uuid(), &to_keep, planned_on, Instant::now()).await
-            }
-            written => Ok(written?),
-        }
     }
 
     /// Returns when no write that is under way on the node now has anything in memory any more, also none whose asker
@@ -159,6 +129,24 @@ async fn write_until_current(
     coordinator.write_split(admitted, split, consistency).await
 }
 
+/// Writes to replicas. At `ANY` it is enough that this node keeps what no replica can take now, until they can.
+async fn write_to_replicas(
+    coordinator: &Coordinator,
+    replicas: &Replicas,
+    mutations: Vec<Mutation>,
+    consistency: Consistency,
+) -> Result<(), CoordinatorError> {
+    let to_keep = if consistency == Consistency::Any { mutations.clone() } else { Vec::new() };
+    match replicas.write(mutations, consistency, coordinator.patience(TimeoutKind::Write)).await {
+        Err(ReplicaError::Unavailable { .. }) if consistency == Consistency::Any => {
+            trace::note(|| "Keeping a write of which no replica lives".into());
+            let planned_on = replicas.planned_on();
+            keep(coordinator, coordinator.time_uuid(), &to_keep, planned_on, Instant::now()).await
+        }
+        written => Ok(written?),
+    }
+}
+
 /// Waits until this node has come to an epoch of the schema that others have.
 pub(crate) async fn come_to(
     coordinator: &Coordinator,
@@ -191,6 +179,20 @@ pub(crate) struct OfRing {
     pub(crate) replicas: Option<Rc<Replicas>>,
     pub(crate) local: Vec<Mutation>,
     pub(crate) replicated: Vec<Mutation>,
+}
+
+impl OfRing {
+    /// Mutations of this node's own tables, and those of the ring.
+    pub(crate) fn of(coordinator: &Coordinator, mutations: Vec<Mutation>) -> OfRing {
+        let replicas = coordinator.seat().and_then(|seat| seat.replicas());
+        let Some(replicas) = replicas else {
+            return OfRing { replicas, local: mutations, replicated: Vec::new() };
+        };
+        let (replicated, local): (Vec<_>, Vec<_>) =
+            mutations.into_iter().partition(|mutation| replicas.has(mutation.table));
+        let replicas = (!replicated.is_empty()).then_some(replicas);
+        OfRing { replicas, local, replicated }
+    }
 }
 
 /// How the parts of a write have come out.

@@ -1,5 +1,5 @@
-//! What clients of a ring are told when replicas hang, fail or are gone: errors with counts and names that drivers decide
-//! by, and what levels and table options promise then.
+//! What clients of a ring are told when replicas hang, fail or are gone: errors with counts and names that drivers
+//! decide by, and what levels and table options promise then.
 
 #![expect(clippy::expect_used, reason = "a test ends at the first thing that does not go well")]
 #![allow(clippy::disallowed_methods, reason = "processes and their clients live in real time")]

@@ -2,9 +2,9 @@
 //!
 //! A [`Trace`] is in force for a future ([`carry`]) and everything it awaits. Code below
 //! says what it does with [`note`], which costs next to nothing while no trace is in force. What is
-//! sent to another shard takes the trace along: [`current`] here, [`carry`] there. What another node has done comes back
-//! with its answer ([`Trace::add_of_node`]). Whoever began the trace takes the steps as they come ([`Steps`]), also those
-//! of work that nobody waits for any more.
+//! sent to another shard takes the trace along: [`current`] here, [`carry`] there. What another node has done
+//! comes back with its answer ([`Trace::add_of_node`]). Whoever began the trace takes the steps as they come
+//! ([`Steps`]), also those of work that nobody waits for any more.
 
 use std::future::Future;
 use std::net::SocketAddr;

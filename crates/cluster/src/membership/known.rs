@@ -466,6 +466,9 @@ impl Known {
     }
 }
 
+/// What messages are about, and the node that they go to.
+type AboutWhom = (About, Option<Uuid>);
+
 /// The node as its connections on one thread see it.
 pub struct Speaker {
     known: Known,
@@ -473,7 +476,7 @@ pub struct Speaker {
     /// Members that were heard: each frame of one is, without a lock. Of those that are gone nobody asks any more.
     heard: RefCell<BTreeMap<Uuid, Arc<Other>>>,
     /// What became of the requests over its connections. All connections to a node have one.
-    counted: RefCell<BTreeMap<(About, Option<Uuid>), Arc<MessageCounts>>>,
+    counted: RefCell<BTreeMap<AboutWhom, Arc<MessageCounts>>>,
 }
 
 impl Speaker {

@@ -1,6 +1,6 @@
-//! Which other replicas plain requests go to. It takes longer to choose them than to find a row, and what comes together
-//! should go to the same ones as one message. So a choice is kept: of a read for a turn of reads, of a write as long as
-//! all replicas live.
+//! Which other replicas plain requests go to. It takes longer to choose them than to find a row, and what comes
+//! together should go to the same ones as one message. So a choice is kept: of a read for a turn of reads, of a write
+//! as long as all replicas live.
 //!
 //! Who takes a kept choice asks of each node in it whether it lives, and of a read whether it was late just now. So
 //! nothing goes to a node that is known to be dead, and what is chosen has as many nodes as the level wants.

@@ -22,7 +22,7 @@ use ring::NodeIndex;
 use rows::{DeletionTime, Mutation, PartitionKey, Row, merge_rows};
 use runtime::Plant;
 use schema::{Table, TableId};
-use storage::{HashedRow, LookupsSent, StorageError, Unit};
+use storage::{HashedRow, LookupsSent, ShardHandle, StorageError, Unit};
 use tokio::time::Instant;
 use types::Token;
 
@@ -47,36 +47,8 @@ impl Replicas {
         if let Some(partners) = home.partners.of_read(group, consistency, can_be_asked) {
             return Some(partners);
         }
-        let partners = self.choose_to_read(&home.partners, table, token, consistency)?;
+        let partners = choose_to_read(self, &home.partners, table, token, consistency)?;
         Some(home.partners.keep_of_read(group, consistency, partners))
-    }
-
-    fn choose_to_read(
-        &self,
-        kept: &KeptPartners,
-        table: TableId,
-        token: Token,
-        consistency: Consistency,
-    ) -> Option<Partners> {
-        let (plan, requirement) = self.admit(table, token, consistency).ok()?;
-        let wanted = requirement.plain_count()? as usize;
-        let here = self.view.here();
-        let can_be_asked =
-            |node: &&NodeIndex| **node != here && self.view.has_rows(**node) && self.view.is_alive(**node);
-        let others = plan.nodes.iter().filter(can_be_asked);
-        let mut others: Nodes = others.copied().collect();
-        // Those of the same replicas go together, whoever is the first; and each has its turns.
-        others.sort_unstable();
-        let first = kept.first_of(others.len());
-        others.rotate_left(first);
-        let is_far = |node: NodeIndex| self.view.center_of(node) != self.view.center_of(here);
-        others.sort_by_key(|node| (self.view.is_avoided(*node), is_far(*node)));
-        if requirement.is_local() {
-            others.retain(|node| self.view.center_of(*node) == self.view.center_of(here));
-        }
-        let nodes: Nodes = others.into_iter().take(wanted.checked_sub(1)?).collect();
-        let is_here = plan.nodes.contains(&here) && self.view.has_rows(here);
-        (is_here && nodes.len() + 1 == wanted).then_some(Partners { nodes, requirement })
     }
 
     /// The rows of some keys of one shard, each where this node and the others have it in common; up to so many as are
@@ -111,33 +83,13 @@ impl Replicas {
                 Agreed::Not => {}
             }
         }
-        for (index, row) in self.here_by_now(owner, &lookups, later).await? {
+        for (index, row) in here_by_now(&self.shard, owner, &lookups, later).await? {
             common[index] = Common::Row(Some(row));
         }
         // The full reads of the others will be counted.
         let is_known = |common: &&Common| matches!(common, Common::Row(_));
         common.iter().filter(is_known).for_each(|_| self.read_repairs.note(false));
         Ok(common)
-    }
-
-    /// Those of some rows, by the index of their keys, that this node has by now.
-    async fn here_by_now(
-        &self,
-        owner: usize,
-        lookups: &LookupsSent,
-        rows: Vec<(usize, Row)>,
-    ) -> Result<Vec<(usize, Row)>, StorageError> {
-        if rows.is_empty() {
-            return Ok(rows);
-        }
-        let keys = rows.iter().map(|(index, _)| lookups.keys[*index].clone()).collect();
-        let table = &lookups.table;
-        let again = Arc::new(LookupsSent { table: Arc::clone(table), keys, now: lookups.now });
-        let now = self.shard.send_hashed_lookups(owner, again).await?;
-        let is_here = |((_, row), now): &(&(usize, Row), Option<HashedRow>)| {
-            now.as_ref().and_then(|now| now.row.as_ref()).is_some_and(|now| takes_in(now, row, table))
-        };
-        Ok(rows.iter().zip(now).filter(is_here).map(|(row, _)| row.clone()).collect())
     }
 
     /// What several replicas say of some rows; `None` when one of them does not say it in time.
@@ -228,6 +180,55 @@ impl Replicas {
         }
         outcomes
     }
+}
+
+/// The other replicas for a turn of reads that begins now.
+fn choose_to_read(
+    replicas: &Replicas,
+    kept: &KeptPartners,
+    table: TableId,
+    token: Token,
+    consistency: Consistency,
+) -> Option<Partners> {
+    let view = &replicas.view;
+    let (plan, requirement) = replicas.admit(table, token, consistency).ok()?;
+    let wanted = requirement.plain_count()? as usize;
+    let here = view.here();
+    let can_be_asked = |node: &&NodeIndex| **node != here && view.has_rows(**node) && view.is_alive(**node);
+    let others = plan.nodes.iter().filter(can_be_asked);
+    let mut others: Nodes = others.copied().collect();
+    // Those of the same replicas go together, whoever is the first; and each has its turns.
+    others.sort_unstable();
+    let first = kept.first_of(others.len());
+    others.rotate_left(first);
+    let is_far = |node: NodeIndex| view.center_of(node) != view.center_of(here);
+    others.sort_by_key(|node| (view.is_avoided(*node), is_far(*node)));
+    if requirement.is_local() {
+        others.retain(|node| view.center_of(*node) == view.center_of(here));
+    }
+    let nodes: Nodes = others.into_iter().take(wanted.checked_sub(1)?).collect();
+    let is_here = plan.nodes.contains(&here) && view.has_rows(here);
+    (is_here && nodes.len() + 1 == wanted).then_some(Partners { nodes, requirement })
+}
+
+/// Those of some rows, by the index of their keys, that this node has by now.
+async fn here_by_now(
+    shard: &ShardHandle,
+    owner: usize,
+    lookups: &LookupsSent,
+    rows: Vec<(usize, Row)>,
+) -> Result<Vec<(usize, Row)>, StorageError> {
+    if rows.is_empty() {
+        return Ok(rows);
+    }
+    let keys = rows.iter().map(|(index, _)| lookups.keys[*index].clone()).collect();
+    let table = &lookups.table;
+    let again = Arc::new(LookupsSent { table: Arc::clone(table), keys, now: lookups.now });
+    let now = shard.send_hashed_lookups(owner, again).await?;
+    let is_here = |((_, row), now): &(&(usize, Row), Option<HashedRow>)| {
+        now.as_ref().and_then(|now| now.row.as_ref()).is_some_and(|now| takes_in(now, row, table))
+    };
+    Ok(rows.iter().zip(now).filter(is_here).map(|(row, _)| row.clone()).collect())
 }
 
 /// A row that several replicas have.
