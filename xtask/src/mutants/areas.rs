@@ -1,5 +1,8 @@
 //! What is judged, and by which tests.
 
+use super::mutant::Mutant;
+use crate::tidy::floors;
+
 /// A part of the code, and the tests that judge it.
 pub(super) struct Area {
     pub(super) name: &'static str,
@@ -43,10 +46,20 @@ impl Area {
     }
 }
 
+impl Stage {
+    /// Can these tests come to the code of that mutant? Those beside it are a stage of their own, and come first.
+    pub(super) fn may_notice(&self, mutant: &Mutant) -> bool {
+        let own = mutant.file.split('/').nth(1).unwrap_or_default();
+        self.packages.is_empty() || self.packages.iter().any(|package| floors::is_below(own, package))
+    }
+}
+
 /// The tests beside the code.
 const OWN: Stage = Stage { packages: &[], seconds_max: 120 };
 /// A whole node's storage, on disks that fail and lose what was not synced.
 const STORAGE: Stage = Stage { packages: &["storage"], seconds_max: 240 };
+/// Statements on one node.
+const QUERY: Stage = Stage { packages: &["query"], seconds_max: 300 };
 /// Nodes under seeds, with power cuts.
 const SIMULATOR: Stage = Stage { packages: &["simulator"], seconds_max: 600 };
 
@@ -77,7 +90,7 @@ pub(super) const AREAS: [Area; 5] = [
             "crates/storage/src/shard/lookups.rs",
             "crates/coordinator/src/plain.rs",
         ],
-        stages: &[OWN, STORAGE, Stage { packages: &["query"], seconds_max: 300 }, SIMULATOR],
+        stages: &[OWN, STORAGE, QUERY, SIMULATOR],
     },
     Area {
         name: "write",
@@ -120,5 +133,20 @@ mod tests {
         assert_eq!(merge.packages(&merge.stages[1]), ["peristyle-storage"]);
         assert!(merge.has("crates/compaction/src/merge/output.rs"));
         assert!(!merge.has("crates/compaction/src/leveled.rs"));
+    }
+
+    #[test]
+    fn a_mutant_meets_tests_of_what_is_built_on_it_and_those_beside_it_once() {
+        let mutant_of = |folder: &str| Mutant {
+            name: String::new(),
+            file: format!("crates/{folder}/src/lib.rs"),
+            line_number: 1,
+            change: String::new(),
+            line: String::new(),
+        };
+        let met = |folder| [OWN, STORAGE, QUERY, SIMULATOR].map(|stage| stage.may_notice(&mutant_of(folder)));
+        assert_eq!(met("sstable"), [true, true, true, true]);
+        assert_eq!(met("storage"), [true, false, true, true]);
+        assert_eq!(met("coordinator"), [true, false, true, true]);
     }
 }

@@ -12,7 +12,8 @@
 //!
 //! Of all mutants of an area a sample is drawn, by a seed: each has a place in a row that only the seed, its file and
 //! what it changes decide. So a larger sample holds the smaller one, and an edit elsewhere leaves most of it in place.
-//! A mutant meets the tests of its own crate first, and only survivors meet those of the crates above (`areas.rs`).
+//! A mutant meets the tests of its own crate first, and only survivors that are not explained meet those of the crates
+//! above (`areas.rs`).
 //!
 //! Everything happens under `target/mutants`, on a copy of the tree: the copy with its build, and the verdicts. A run
 //! that is stopped goes on where it was. A killed mutant stays killed while its file is the same; a survivor is judged
@@ -115,7 +116,7 @@ fn judge_area(
         options.sample_count,
         options.seed
     );
-    judge_sample(area, &sampled, options.end, workshop, verdicts)?;
+    judge_sample(area, &sampled, options.end, workshop, verdicts, explanations)?;
     let figures = Figures::of(&sampled, verdicts, explanations);
     println!("{}: {figures}", area.name);
     let mut is_good = stale.is_empty();
@@ -136,6 +137,7 @@ fn judge_sample(
     end: Option<Instant>,
     workshop: &Workshop,
     verdicts: &mut Verdicts,
+    explanations: &Explanations,
 ) -> Result<(), Failure> {
     let open: Vec<&Mutant> = sampled.iter().filter(|mutant| verdicts.of(mutant).is_none()).collect();
     for (index, batch) in open.chunks(BATCH_COUNT).enumerate() {
@@ -143,42 +145,41 @@ fn judge_sample(
             break;
         }
         println!("    {} of {} to judge", index * BATCH_COUNT, open.len());
-        judge_batch(area, batch, workshop, verdicts)?;
+        judge_batch(area, batch, workshop, verdicts, explanations)?;
     }
     Ok(())
 }
 
-/// Brings mutants before one stage after the other; the next has only those that survived the one before.
+/// Brings mutants before one stage after the other; the next has only those that survived the one before, and that are
+/// not explained.
 fn judge_batch(
     area: &Area,
     batch: &[&Mutant],
     workshop: &Workshop,
     verdicts: &mut Verdicts,
+    explanations: &Explanations,
 ) -> Result<(), Failure> {
     let mut alive = batch.to_vec();
     for (index, stage) in area.stages.iter().enumerate() {
-        if alive.is_empty() {
-            break;
-        }
-        let baseline = format!("{} stage {}", area.name, index + 1);
-        if !verdicts.has_passed(&baseline) {
-            workshop.baseline(area, stage)?;
-            verdicts.keep_passed(&baseline)?;
-        }
-        let judged = workshop.judge(area, stage, &alive)?;
-        let is_last = index + 1 == area.stages.len();
-        let mut survivors = Vec::new();
-        for (mutant, verdict) in alive.iter().zip(judged) {
-            if verdict == Verdict::Survived && !is_last {
-                survivors.push(*mutant);
-            } else {
-                println!("    {:<9} {}", verdict.word(), mutant.name);
-                verdicts.keep(mutant, verdict)?;
+        let is_judged =
+            |mutant: &&Mutant| stage.may_notice(mutant) && (index == 0 || !explanations.has(mutant));
+        let (judged, mut survivors): (Vec<&Mutant>, Vec<&Mutant>) = alive.into_iter().partition(is_judged);
+        if !judged.is_empty() {
+            let baseline = format!("{} stage {}", area.name, index + 1);
+            if !verdicts.has_passed(&baseline) {
+                workshop.baseline(area, stage)?;
+                verdicts.keep_passed(&baseline)?;
+            }
+            for (mutant, verdict) in judged.iter().zip(workshop.judge(area, stage, &judged)?) {
+                match verdict {
+                    Verdict::Survived => survivors.push(mutant),
+                    verdict => verdicts.tell(mutant, verdict)?,
+                }
             }
         }
         alive = survivors;
     }
-    Ok(())
+    alive.into_iter().try_for_each(|mutant| verdicts.tell(mutant, Verdict::Survived))
 }
 
 impl Figures {

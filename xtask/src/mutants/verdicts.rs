@@ -76,8 +76,9 @@ impl Verdicts {
         (is_same_tree || (line.verdict != Verdict::Survived && is_same_file())).then_some(line.verdict)
     }
 
-    /// Keeps a verdict, on the disk too.
-    pub(super) fn keep(&mut self, mutant: &Mutant, verdict: Verdict) -> Result<(), Failure> {
+    /// Prints a verdict and keeps it, on the disk too.
+    pub(super) fn tell(&mut self, mutant: &Mutant, verdict: Verdict) -> Result<(), Failure> {
+        println!("    {:<9} {}", verdict.word(), mutant.name);
         self.append(&mutant.name, verdict, checksum_of(&mutant.file)?)
     }
 

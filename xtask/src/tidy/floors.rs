@@ -156,6 +156,11 @@ pub(crate) fn is_on(title: &str, name: &str) -> bool {
     place(name).is_some_and(|(floor, _)| FLOORS[floor].0 == title)
 }
 
+/// Does this crate lie below that one, which may then have it among what it is built of?
+pub(crate) fn is_below(name: &str, upper: &str) -> bool {
+    place(name).zip(place(upper)).is_some_and(|(lower, upper)| lower < upper)
+}
+
 /// Floor and step of one of our crates.
 fn place(name: &str) -> Option<(usize, usize)> {
     FLOORS.iter().enumerate().find_map(|(floor, (_, steps))| {

@@ -9,7 +9,7 @@ mod config;
 mod dependencies;
 mod docs;
 mod files;
-mod floors;
+pub(crate) mod floors;
 mod packages;
 mod sizes;
 mod tree;
