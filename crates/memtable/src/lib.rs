@@ -20,6 +20,8 @@
 mod ahead;
 mod arena;
 mod cursor;
+#[cfg(test)]
+mod memory_tests;
 mod partition;
 mod single_row;
 mod slot;

@@ -525,6 +525,16 @@ mod tests {
     }
 
     #[test]
+    fn nodes_take_about_what_is_counted_for_each_entry() {
+        let spread = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) as i64;
+        let keys: Vec<(i64, u8)> = (0..50_000).map(|i| (spread(i * i), 0)).collect();
+        let (tree, _) = grown(&keys);
+        let taken = tree.leaves.len() * size_of::<Leaf>() + tree.inner.len() * size_of::<Inner>();
+        let counted = tree.len() * NODE_BYTES_PER_ENTRY;
+        assert!(taken.abs_diff(counted) < counted / 8, "{taken} bytes, {counted} are counted");
+    }
+
+    #[test]
     fn a_node_takes_nothing_out_of_its_order_and_no_more_than_it_has_room_for() {
         let said = |run: &mut Run, index: usize, token: i64| {
             runtime::caught(|| run.insert(index, token, 0)).err().map(|panicked| panicked.what)
