@@ -62,3 +62,21 @@ impl Ord for DeletionTime {
         self.rank().cmp(&other.rank())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deletions_sort_by_who_wins_and_none_comes_first() {
+        let at = |timestamp, local_deletion_time| DeletionTime { timestamp, local_deletion_time };
+        let rising = [DeletionTime::LIVE, at(i64::MIN, 1), at(-1, 9), at(0, 1), at(0, 2), at(1, 0)];
+        for (index, lower) in rising.into_iter().enumerate() {
+            for higher in rising.into_iter().skip(index + 1) {
+                assert!(lower < higher && higher.supersedes(lower) && !lower.supersedes(higher));
+                assert_eq!([lower.max(higher), higher.max(lower)], [higher; 2]);
+            }
+            assert!(!lower.supersedes(lower));
+        }
+    }
+}

@@ -52,6 +52,7 @@ fn key(number: u8) -> PartitionKey {
 /// What a source says step by step, asking now and then for bytes it lacks.
 struct ListCursor {
     steps: VecDeque<Step<()>>,
+    is_cold: bool,
     lacks: bool,
 }
 
@@ -60,7 +61,7 @@ impl UnfilteredCursor for ListCursor {
     type Error = Infallible;
 
     fn step(&mut self) -> Result<Step<()>, Infallible> {
-        self.lacks = !self.lacks;
+        self.lacks = self.is_cold && !self.lacks;
         if self.lacks {
             return Ok(Step::Need(()));
         }
@@ -109,7 +110,7 @@ fn cursor(source: &Source, slices: &Slices, reversed: bool) -> ListCursor {
         }));
         steps.extend(content(part, slices, reversed).into_iter().map(Step::Item));
     }
-    ListCursor { steps, lacks: false }
+    ListCursor { steps, is_cold: true, lacks: false }
 }
 
 /// The merged stream, partition by partition; reversed content is turned round again.
@@ -235,11 +236,15 @@ proptest! {
 }
 
 fn of_steps(steps: Vec<Step<()>>) -> ListCursor {
-    ListCursor { steps: steps.into(), lacks: false }
+    ListCursor { steps: steps.into(), is_cold: true, lacks: false }
 }
 
 fn large_row(place: Place) -> Row {
-    let mut row = RowBuilder::new(&clustering(place), Liveness::at(1), DeletionTime::LIVE);
+    large_row_deleted(place, DeletionTime::LIVE)
+}
+
+fn large_row_deleted(place: Place, deletion: DeletionTime) -> Row {
+    let mut row = RowBuilder::new(&clustering(place), Liveness::at(1), deletion);
     let cells = [CellRef::live(1, b"1").with_path(b"path")];
     row.value_of_row(given::TEXT, &vec![0; LARGE_ROW_BYTES]);
     row.complex(given::MAP, DeletionTime::LIVE, cells);
@@ -274,4 +279,34 @@ fn a_row_is_not_put_in_the_place_of_another() {
 fn a_row_that_nobody_lacked_is_not_put_among_the_others() {
     let mut cursor = MergeCursor::new(given::table(), false, [of_steps(vec![])]);
     cursor.put_merged(Some(large_row((1, 1))));
+}
+
+/// Is this row, the only one at its place, left to whoever drives the merge?
+fn is_left(row: &Row, partition_deletion: DeletionTime, source_count: usize) -> bool {
+    let next = RowBuilder::new(&clustering((9, 9)), Liveness::at(1), DeletionTime::LIVE).finish();
+    let header = PartitionHeader { key: key(1), deletion: partition_deletion, static_row: None };
+    let rows = [row.clone(), next].map(|row| Step::Item(Unfiltered::Row(row)));
+    let source = of_steps([Step::Header(header)].into_iter().chain(rows).collect());
+    let others = (1..source_count).map(|_| of_steps(vec![]));
+    let sources = others.chain([source]).map(|source| ListCursor { is_cold: false, ..source });
+    let mut cursor = MergeCursor::new(given::table(), false, sources);
+    assert!(matches!(cursor.step(), Ok(Step::Header(_))));
+    match cursor.step() {
+        Ok(Step::Need(MergeLack::Merged(_))) => true,
+        Ok(Step::Item(Unfiltered::Row(shown))) if shown.clustering() == row.clustering() => false,
+        step => panic!("the row comes next: {step:?}"),
+    }
+}
+
+#[test]
+fn a_row_is_left_to_whoever_drives_the_merge_if_it_is_large_and_something_of_it_may_be_deleted() {
+    let (live, old) = (DeletionTime::LIVE, DeletionTime { timestamp: 0, local_deletion_time: 1 });
+    let small = RowBuilder::new(&clustering((0, 0)), Liveness::at(1), old).finish();
+    for source_count in [1, 2] {
+        let is_left = |row: &Row, deletion| is_left(row, deletion, source_count);
+        assert!(!is_left(&large_row((0, 0)), live));
+        assert!(is_left(&large_row((0, 0)), old));
+        assert!(is_left(&large_row_deleted((0, 0), old), live));
+        assert!(!is_left(&small, live) && !is_left(&small, old));
+    }
 }
