@@ -283,9 +283,39 @@ mod testing {
 
     use runtime::Runtime;
     use schema::{ColumnKind, CompressionOptions, TableBuilder, TableId};
+    use sstable::{Descriptor, TableWriter, WriterOptions};
     use types::CqlType;
 
     use super::*;
+
+    /// Of a partition of which nothing is deleted.
+    pub(crate) fn header(key: i32) -> PartitionHeader {
+        let key = PartitionKey::new(key.to_be_bytes().to_vec().into());
+        PartitionHeader { key, deletion: DeletionTime::LIVE, static_row: None }
+    }
+
+    /// A file of those partitions, which come in any order.
+    pub(crate) fn file(
+        job: &MergeJob,
+        table: &Arc<Table>,
+        partitions: impl IntoIterator<Item = (PartitionHeader, Vec<Unfiltered>)>,
+    ) -> Arc<TableFile> {
+        let (disk, directory) = (Arc::clone(&job.disk), job.directory.clone());
+        disk.create_dir_all(&directory).expect("a directory");
+        let descriptor = Descriptor::new(directory, job.new_id());
+        let options = WriterOptions::for_table(table);
+        let (disk, of_table) = (Arc::clone(&job.disk), Arc::clone(table));
+        let mut writer = TableWriter::create(disk, descriptor.clone(), of_table, options).expect("created");
+        let mut partitions: Vec<_> = partitions.into_iter().collect();
+        partitions.sort_by(|(a, _), (b, _)| a.key.cmp(&b.key));
+        for (header, items) in &partitions {
+            writer.start_partition(header).expect("begun");
+            items.iter().for_each(|item| writer.append(item).expect("written"));
+            writer.end_partition().expect("ended");
+        }
+        writer.finish().expect("durable");
+        TableFile::open(Arc::clone(&job.disk), descriptor, table).expect("opened")
+    }
 
     /// A job with no inputs, whose result goes into memory.
     pub(crate) fn job() -> MergeJob {
@@ -322,7 +352,120 @@ mod testing {
 
 #[cfg(test)]
 mod tests {
+    use rows::{ClusteringBuilder, Liveness, RowBuilder};
+    use schema::{ClusteringOrder, ColumnKind, TableBuilder, TableId};
+    use sstable::DirectChunks;
+    use types::CqlType;
+
     use super::*;
+
+    /// `k.t (pk int, c blob, PRIMARY KEY (pk, c))`
+    fn clustered() -> Arc<Table> {
+        let table = TableBuilder::new(TableId(Uuid::from_u128(1)), "k", "t")
+            .column("pk", ColumnKind::PartitionKey(0), CqlType::Int)
+            .column("c", ColumnKind::Clustering(0, ClusteringOrder::Asc), CqlType::Blob)
+            .build();
+        Arc::new(table.expect("a sound table"))
+    }
+
+    /// All that is in a file, behind the headers of partitions.
+    fn items_of(file: &Arc<TableFile>) -> Vec<Unfiltered> {
+        let mut cursor = file.scan(DirectChunks::new(), &RingRange::ALL, &Slices::all());
+        let mut items = Vec::new();
+        loop {
+            match cursor.step().expect("read") {
+                Step::Item(item) => items.push(item),
+                Step::Header(_) => {}
+                Step::End => return items,
+                Step::Need(_) => unreachable!("a direct source reads what it lacks"),
+            }
+        }
+    }
+
+    /// Merges one file; the result, and in how many pieces of so many bytes.
+    fn merged(job: MergeJob, input: Arc<TableFile>, piece_bytes: u64) -> (Merged, usize) {
+        let (inputs, ahead) = (vec![(input, None)], Arc::from([Ahead::default()]));
+        let mut merge = Merge::start(MergeJob { inputs, ahead, ..job });
+        let mut piece_count = 1;
+        loop {
+            match merge.advance(piece_bytes).expect("merged") {
+                MergeState::Going(going) => merge = going,
+                MergeState::Done(merged) => return (merged, piece_count),
+            }
+            piece_count += 1;
+        }
+    }
+
+    #[test]
+    fn a_merge_is_advanced_piece_by_piece_within_a_partition_too() {
+        let table = clustered();
+        let (row_count, row_bytes) = (1_000u32, 1_000);
+        let row = |index: u32| {
+            let mut clustering = ClusteringBuilder::new();
+            clustering.push(Some(&[&index.to_be_bytes()[..], &vec![0; row_bytes]].concat()));
+            let row = RowBuilder::new(&clustering.finish(), Liveness::at(1), DeletionTime::LIVE);
+            Unfiltered::Row(row.finish())
+        };
+        let job = MergeJob { table: Arc::clone(&table), level: 2, ..testing::job() };
+        let input = testing::file(&job, &table, [(testing::header(1), (0..row_count).map(row).collect())]);
+        let (merged, piece_count) = merged(job, input, 100_000);
+        assert!((5..=11).contains(&piece_count), "{piece_count} pieces of a megabyte");
+        let [file] = &merged.files[..] else { panic!("{} files", merged.files.len()) };
+        assert_eq!((file.summary().row_count, file.summary().level), (u64::from(row_count), 2));
+        assert_eq!(merged.partitions, BTreeMap::from([(1, 1)]), "of one file");
+    }
+
+    #[test]
+    fn a_deletion_goes_only_when_all_writes_elsewhere_are_newer() {
+        let deletion = DeletionTime { timestamp: 5, local_deletion_time: 1 };
+        for (elsewhere, is_kept) in [(None, false), (Some(6), false), (Some(5), true), (Some(4), true)] {
+            let job = MergeJob { gc_before: 2, memtable_timestamp_min: elsewhere, ..testing::job() };
+            let header = PartitionHeader { deletion, ..testing::header(1) };
+            let input = testing::file(&job, &job.table, [(header, Vec::new())]);
+            let (merged, _) = merged(job, input, u64::MAX);
+            assert_eq!(merged.files.len(), usize::from(is_kept), "{elsewhere:?}");
+        }
+    }
+
+    #[test]
+    fn of_range_deletions_those_go_that_are_old_and_the_others_keep_their_edges() {
+        let table = clustered();
+        let at = |timestamp| DeletionTime { timestamp, local_deletion_time: timestamp as u32 };
+        let (live, old, new) = (DeletionTime::LIVE, at(1), at(9));
+        let markers = |deletions: [DeletionTime; 7]| -> Vec<Unfiltered> {
+            let edges = (0u8..).zip(deletions.windows(2));
+            let marker = |(place, deletions): (u8, &[DeletionTime])| {
+                let mut prefix = ClusteringBuilder::new();
+                prefix.push(Some(&[place]));
+                let (left, right) = (deletions[0], deletions[1]);
+                (left != right).then(|| Marker { prefix: prefix.finish(), is_before: true, left, right })
+            };
+            edges.filter_map(marker).map(Unfiltered::Marker).collect()
+        };
+        let job = MergeJob { table: Arc::clone(&table), gc_before: 5, ..testing::job() };
+        let items = markers([live, old, new, old, live, old, live]);
+        let input = testing::file(&job, &table, [(testing::header(1), items)]);
+        let (merged, _) = merged(job, input, u64::MAX);
+        assert_eq!(items_of(&merged.files[0]), markers([live, live, new, live, live, live, live]));
+    }
+
+    #[test]
+    fn partitions_of_other_shards_are_left_out() {
+        let sharding = Sharding::new(2, 0).expect("two shards");
+        let deletion = DeletionTime { timestamp: 5, local_deletion_time: 1 };
+        let headers: Vec<_> =
+            (0..20).map(|key| PartitionHeader { deletion, ..testing::header(key) }).collect();
+        let of_first = headers.iter().filter(|header| sharding.shard_of(header.key.token) == 0).count();
+        assert!((1..20).contains(&of_first), "{of_first}");
+        for (shard, count) in [(0, of_first), (1, 20 - of_first)] {
+            let job = MergeJob { sharding, shard, ..testing::job() };
+            let partitions = headers.iter().map(|header| (header.clone(), Vec::new()));
+            let input = testing::file(&job, &job.table, partitions);
+            let (merged, _) = merged(job, input, u64::MAX);
+            assert_eq!(merged.files[0].summary().partition_count, count as u64);
+            assert_eq!(merged.partitions, BTreeMap::from([(1, count as i64)]));
+        }
+    }
 
     #[test]
     #[should_panic(expected = "a merge has an input")]

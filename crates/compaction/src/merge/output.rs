@@ -338,6 +338,16 @@ mod tests {
         assert_eq!(levels, [1, 2, 2, 2, 2, 3, 3]);
     }
 
+    #[test]
+    fn the_last_level_is_followed_by_none() {
+        let mut cut = Cut::of(Split::Levels { bytes: 10, fanout: 1 }, LEVEL_COUNT as u32 - 2, 1_000, 1.0);
+        let levels = [0, 1, 2].map(|token| {
+            assert!(cut.is_before(Token(token), 11));
+            cut.level as usize
+        });
+        assert_eq!(levels, [LEVEL_COUNT - 1; 3]);
+    }
+
     /// A partition of that key, which is deleted, is written to a result.
     fn write(output: &mut Output, key: i32) {
         let deletion = DeletionTime { timestamp: 1, local_deletion_time: 1 };

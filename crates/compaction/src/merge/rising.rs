@@ -64,8 +64,11 @@ impl<S: ChunkSource> UnfilteredCursor for Ordered<S> {
 
 #[cfg(test)]
 mod tests {
-    use rows::{Clustering, ClusteringBuilder, DeletionTime, Liveness, Marker, RowBuilder, Slice};
+    use rows::{
+        Clustering, ClusteringBuilder, DeletionTime, Liveness, Marker, RingRange, RowBuilder, Slice, Slices,
+    };
     use schema::{ClusteringOrder, ColumnKind, TableBuilder, TableId};
+    use sstable::DirectChunks;
     use types::CqlType;
 
     use super::*;
@@ -82,6 +85,29 @@ mod tests {
         clustering.push(Some(&c.to_be_bytes()));
         let clustering: Clustering = clustering.finish();
         Unfiltered::Row(RowBuilder::new(&clustering, Liveness::at(1), DeletionTime::LIVE).finish())
+    }
+
+    #[test]
+    fn a_file_whose_rows_do_not_rise_is_damaged() {
+        let job = super::super::testing::job();
+        let ascending = Arc::new(table(ClusteringOrder::Asc));
+        // Each partition begins anew.
+        let partitions = [1, 2].map(|key| (super::super::testing::header(key), vec![row(1), row(2)]));
+        let file = super::super::testing::file(&job, &ascending, partitions);
+        let damage = |table: &Table| {
+            let cursor = file.scan(DirectChunks::new(), &RingRange::ALL, &Slices::all());
+            let mut ordered = Ordered::new(cursor, table);
+            loop {
+                match ordered.step() {
+                    Ok(Step::End) => return None,
+                    Ok(_) => {}
+                    Err(SstableError::Damaged { what, .. }) => return Some(what),
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        };
+        assert_eq!(damage(&ascending), None);
+        assert_eq!(damage(&table(ClusteringOrder::Desc)), Some("rows do not rise"));
     }
 
     #[test]

@@ -120,3 +120,22 @@ impl<C: UnfilteredCursor> UnfilteredCursor for Tracked<C> {
         Ok(step)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_that_was_handed_out_is_taken_and_those_before_it_are_let_go() {
+        let ahead = Ahead::default();
+        [2, 3, 7].into_iter().for_each(|index| ahead.give(index, Chunk::from(vec![index as u8])));
+        let taken = |index| {
+            let chunk = ahead.take(index).map(|chunk| chunk.as_slice().to_vec());
+            (chunk, ahead.reached(), ahead.given().len())
+        };
+        assert_eq!(taken(1), (None, 1, 3));
+        assert_eq!(taken(3), (Some(vec![3]), 3, 2));
+        assert_eq!(taken(5), (None, 5, 1));
+        assert_eq!(taken(7), (Some(vec![7]), 7, 1));
+    }
+}
