@@ -183,3 +183,52 @@ impl Shared {
         self.room.is_short() || self.is_stopping()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_short_when_half_of_it_is_spent_and_no_flush_gives_it_back() {
+        let room = WriteRoom::new(100, 20);
+        let states = |room: &WriteRoom| (room.taken_bytes(), room.is_short(), room.is_spent());
+        room.take(30);
+        assert_eq!(states(&room), (50, false, false));
+        room.take(2);
+        assert_eq!(states(&room), (52, true, false));
+        room.flush_count.set(1);
+        assert_eq!(states(&room), (52, false, false), "a flush is under way");
+        room.take(48);
+        assert_eq!(states(&room), (100, false, false));
+        room.take(1);
+        assert_eq!(states(&room), (101, true, true));
+        room.give_back(71);
+        assert_eq!(states(&room), (30, false, false));
+    }
+
+    #[test]
+    #[should_panic(expected = "the memory of a memtable is counted until it is let go")]
+    fn what_was_not_taken_is_not_given_back() {
+        WriteRoom::new(100, 20).give_back(21);
+    }
+
+    #[test]
+    fn a_failure_is_told_for_a_second_and_until_a_flush_goes_well() {
+        let (room, failed_at) = (WriteRoom::new(100, 0), Duration::from_secs(9));
+        room.note_flush(&Err(TableError::NoDirectory), failed_at);
+        let told = |after| room.recent_failure(failed_at + after);
+        let last = RETRY_FLUSH_AFTER - Duration::from_nanos(1);
+        assert!(matches!(told(last), Some(TableError::NoRoom { .. })));
+        assert!(told(RETRY_FLUSH_AFTER).is_none(), "it is time to try again");
+        room.note_flush(&Ok(()), failed_at);
+        assert!(told(Duration::ZERO).is_none());
+    }
+
+    #[test]
+    fn what_failed_is_tried_again_by_one_who_asks_and_not_by_the_next() {
+        let room = WriteRoom::new(100, 0);
+        assert_eq!([room.begin_retry(), room.begin_retry()], [true, false]);
+        room.end_retry();
+        assert!(room.begin_retry());
+    }
+}
