@@ -224,3 +224,50 @@ impl Parts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use rows::{MutationBuilder, PartitionKey};
+    use schema::{ColumnKind, Keyspace, Replication, TableBuilder, TableId};
+    use types::CqlType;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn keyspace(name: &str, tables: [u128; 2]) -> Keyspace {
+        let table = |id: u128| {
+            let table = TableBuilder::new(TableId(Uuid::from_u128(id)), name, format!("t{id}")).column(
+                "pk",
+                ColumnKind::PartitionKey(0),
+                CqlType::Int,
+            );
+            (format!("t{id}"), Arc::new(table.build().expect("a sound table")))
+        };
+        Keyspace {
+            name: name.into(),
+            replication: Replication { class: "LocalStrategy".into(), options: BTreeMap::new() },
+            durable_writes: true,
+            tables: tables.map(table).into(),
+            types: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn what_has_one_key_in_one_keyspace_is_of_one_partition() {
+        let schema = Schema::new(0, [keyspace("a", [1, 2]), keyspace("b", [3, 4])]);
+        let is_one = |mutations: &[(u128, u8)]| {
+            let mutation = |&(table, key): &(u128, u8)| {
+                let key = PartitionKey::new(vec![0, 0, 0, key].into());
+                MutationBuilder::new(TableId(Uuid::from_u128(table)), key).finish()
+            };
+            are_of_one_partition(&mutations.iter().map(mutation).collect::<Vec<_>>(), &schema)
+        };
+        assert!(is_one(&[]) && is_one(&[(1, 7)]) && is_one(&[(1, 7), (1, 7), (2, 7)]));
+        assert!(!is_one(&[(1, 7), (1, 8)]), "another key");
+        assert!(!is_one(&[(1, 7), (3, 7)]), "another keyspace");
+        assert!(!is_one(&[(1, 7), (1, 7), (4, 8)]), "both");
+    }
+}

@@ -72,6 +72,23 @@ fn a_write_of_which_a_part_is_taken_is_not_refused() {
 }
 
 #[test]
+fn a_batch_of_one_shard_is_not_recorded() {
+    run(async {
+        let node = Node::start().await;
+        let keys: Vec<PartitionKey> = node.keys_of(ROOMY).take(2).collect();
+        let mutations = keys.iter().map(|key| node.insert(key.clone(), "short")).collect();
+        let progress = BatchProgress::default();
+        let coordinator = node.coordinator();
+        let written = coordinator.write_logged_batch(mutations, Consistency::One, progress.clone());
+        written.await.expect("writes");
+        assert!(!progress.is_recorded(), "it is one record of the log already");
+        let command = node.command(&node.table("k", "t"), ReadTarget::Keys(keys));
+        let page = coordinator.read(&command, Consistency::One).await.expect("reads");
+        assert_eq!(page.partitions.len(), 2);
+    });
+}
+
+#[test]
 fn when_many_batches_are_unfinished_no_other_is_begun_until_they_are_whole() {
     run(async {
         let node = Node::start().await;
