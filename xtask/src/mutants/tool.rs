@@ -63,6 +63,8 @@ impl Workshop {
         let mut command = cargo();
         command.current_dir(tree()).args(["test", "--quiet", "--tests"]);
         packages.iter().for_each(|package| _ = command.args(["--package", package]));
+        command.arg("--");
+        stage.skipped.iter().for_each(|name| _ = command.args(["--skip", name]));
         let log = home().join("baseline.log");
         let status = in_workshop(&mut command, &log)?.status()?;
         if status.success() {
@@ -82,7 +84,7 @@ impl Workshop {
         let mut command = self.tool(area);
         command.args(["--in-place", "--baseline=skip", "--no-shuffle", "--colors=never"]);
         command.args(["--cargo-arg=--tests".to_owned(), format!("--timeout={}", stage.seconds_max)]);
-        if !stage.packages.is_empty() {
+        if !stage.is_own() {
             command.args(["--test-package", &area.packages(stage).join(",")]);
         }
         mutants.iter().for_each(|mutant| _ = command.args(["--re", &exactly(&mutant.name)]));
@@ -91,6 +93,8 @@ impl Workshop {
         fs::write(&lines, lines_as_diff(mutants, |file| Ok(fs::read_to_string(tree().join(file))?))?)?;
         command.arg("--in-diff").arg(&lines);
         command.arg("--output").arg(home());
+        command.args(["--", "--"]);
+        stage.skipped.iter().for_each(|name| _ = command.args(["--skip", name]));
         let log = home().join("tool.log");
         let status = in_workshop(&mut command, &log)?.status()?;
         if !status.code().is_some_and(|code| JUDGED_CODES.contains(&code)) {
