@@ -320,3 +320,146 @@ impl Coordinator {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use ring::allocation::{Newcomer, found};
+    use ring::{NodeIndex, Strategy};
+    use runtime::{MemoryDisk, Runtime};
+    use schema::{ColumnKind, Schema, TableBuilder, TableId};
+    use storage::{Directory, LocalShards, StorageOptions};
+    use types::CqlType;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::replicas::{Marks, RingView, Way};
+
+    /// A statement of that number.
+    #[derive(Clone, Debug)]
+    struct Statement(u8, Arc<Table>);
+
+    impl RowQuery for Statement {
+        type View = ();
+
+        fn table(&self) -> &Arc<Table> {
+            &self.1
+        }
+
+        fn view(&self) -> &Arc<()> {
+            unreachable!("nothing is shown")
+        }
+
+        fn is_same(&self, other: &Self) -> bool {
+            self.0 == other.0
+        }
+    }
+
+    /// `k.t (pk int PRIMARY KEY)`
+    fn table() -> Arc<Table> {
+        let table = TableBuilder::new(TableId(Uuid::from_u128(7)), "k", "t");
+        let table = table.column("pk", ColumnKind::PartitionKey(0), CqlType::Int);
+        Arc::new(table.build().expect("a sound table"))
+    }
+
+    /// The way to the replicas of a ring of one.
+    fn replicas(shards: &LocalShards) -> Rc<Replicas> {
+        let host_id = Uuid::from_u128(1);
+        let newcomer = Newcomer { host_id, data_center: "dc1".into(), rack: "r1".into(), num_tokens: 1 };
+        let topology = Arc::new(found(&[newcomer], 1).expect("a ring"));
+        let here = topology.index_of(host_id).expect("it is in the ring");
+        let way = Way { address: IpAddr::V4(Ipv4Addr::LOCALHOST), remote: None, has_rows: true };
+        let keyspaces = [("k".to_owned(), Strategy::Simple { factor: 1 })];
+        let view = Rc::new(RingView::new(&topology, here, vec![way], keyspaces));
+        Rc::new(Replicas::new(view, shards.handles()[0].clone(), Marks::new(1, Arc::default())))
+    }
+
+    /// Runs a story beside the shards of a node.
+    fn run(story: impl FnOnce(&LocalShards)) {
+        let tokio = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        tokio::task::LocalSet::new().block_on(&tokio.expect("a runtime"), async {
+            let (runtime, schema) =
+                (Runtime::in_memory(Arc::new(MemoryDisk::new()), 1), Arc::new(Schema::default()));
+            let directory =
+                Directory::open(&runtime, StorageOptions::new("/node", 1, 32 << 20)).expect("opens");
+            story(&directory.recover(&schema).expect("recovers").start_local(&schema).expect("starts"));
+        });
+    }
+
+    /// Ways in which others can have a say, no two the same.
+    fn rings(shards: &LocalShards) -> Vec<Option<Box<InRing>>> {
+        let (one, other) = (replicas(shards), replicas(shards));
+        let nodes = |nodes: &[u16]| nodes.iter().copied().map(NodeIndex).collect::<Others>();
+        let any = Requirement::Anywhere;
+        vec![
+            InRing::of(Rc::clone(&one), nodes(&[]), any(1)),
+            InRing::of(Rc::clone(&one), nodes(&[1]), any(1)),
+            InRing::of(Rc::clone(&one), nodes(&[1]), any(2)),
+            InRing::of(Rc::clone(&one), nodes(&[1, 2]), any(1)),
+            InRing::of(one, nodes(&[2, 3]), any(2)),
+            InRing::of(other, nodes(&[1]), any(1)),
+        ]
+    }
+
+    /// Does each go with itself and with no other?
+    #[track_caller]
+    fn check_apart<T>(all: &[T], goes_with: impl Fn(&T, &T) -> bool) {
+        for (index, one) in all.iter().enumerate() {
+            for (other_index, other) in all.iter().enumerate() {
+                assert_eq!(goes_with(one, other), index == other_index, "{index} and {other_index}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_no_other_node_has_a_say_in_is_not_for_the_ring() {
+        run(|shards| {
+            let are_in_ring: Vec<bool> = rings(shards).iter().map(Option::is_some).collect();
+            assert_eq!(are_in_ring, [false, true, true, true, true, true]);
+        });
+    }
+
+    #[test]
+    fn reads_go_together_that_are_of_one_statement_level_shard_and_the_same_replicas() {
+        run(|shards| {
+            let (key, admitted) = (PartitionKey::new(vec![0; 4].into()), Admitted::by_ring());
+            let read = |number, owner, consistency, ring| PlainRead {
+                query: Statement(number, table()),
+                key: key.clone(),
+                owner,
+                consistency,
+                admitted,
+                ring,
+            };
+            let mut reads: Vec<PlainRead<Statement>> =
+                rings(shards).into_iter().map(|ring| read(1, 0, Consistency::One, ring)).collect();
+            reads.push(read(2, 0, Consistency::One, None));
+            reads.push(read(1, 1, Consistency::One, None));
+            reads.push(read(1, 0, Consistency::Two, None));
+            reads.push(read(2, 1, Consistency::Two, rings(shards).pop().flatten()));
+            check_apart(&reads, PlainRead::goes_with);
+        });
+    }
+
+    #[test]
+    fn writes_go_together_that_are_of_one_level_shard_and_the_same_replicas() {
+        run(|shards| {
+            let (key, admitted) = (PartitionKey::new(vec![0; 4].into()), Admitted::by_ring());
+            let mutation = rows::MutationBuilder::new(table().id(), key).finish();
+            let write = |owner, consistency, ring| PlainWrite {
+                mutation: mutation.clone(),
+                owner,
+                consistency,
+                admitted,
+                ring,
+            };
+            let mut writes: Vec<PlainWrite> =
+                rings(shards).into_iter().map(|ring| write(0, Consistency::One, ring)).collect();
+            writes.push(write(1, Consistency::One, None));
+            writes.push(write(0, Consistency::Two, None));
+            writes.push(write(1, Consistency::Two, rings(shards).pop().flatten()));
+            check_apart(&writes, PlainWrite::goes_with);
+        });
+    }
+}
