@@ -61,3 +61,22 @@ impl Liveness {
         if other.supersedes(self) { other } else { self }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_later_wins_and_of_two_at_once_the_one_that_says_more_of_its_end() {
+        let at = Liveness::expiring;
+        let rising =
+            [Liveness::NONE, Liveness::at(1), at(1, 9, 50), at(1, 9, 51), at(1, 8, 51), Liveness::at(2)];
+        for (index, lower) in rising.into_iter().enumerate() {
+            for higher in rising.into_iter().skip(index + 1) {
+                assert!(higher.supersedes(lower) && !lower.supersedes(higher), "{higher:?} over {lower:?}");
+                assert_eq!([lower.max(higher), higher.max(lower)], [higher; 2]);
+            }
+            assert!(!lower.supersedes(lower));
+        }
+    }
+}

@@ -7,9 +7,9 @@ use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 use rows::{
-    CellRef, DeletionTime, LARGE_ROW_BYTES, Liveness, Marker, MergeCursor, MergeLack, PartitionHeader,
-    PartitionKey, RangeTombstone, RangeTombstones, Row, RowBuilder, Slices, Step, Unfiltered,
-    UnfilteredCursor, merge_rows,
+    Bound, BoundKind, CellRef, ClusteringBuilder, DeletionTime, LARGE_ROW_BYTES, Liveness, Marker,
+    MergeCursor, MergeLack, PartitionHeader, PartitionKey, RangeTombstone, RangeTombstones, Row, RowBuilder,
+    Slice, Slices, Step, Unfiltered, UnfilteredCursor, merge_rows,
 };
 
 use crate::given::{self, Place, all_places, clustering, comparator};
@@ -232,6 +232,35 @@ proptest! {
                 prop_assert_eq!(in_force, expected, "{:?}", place);
             }
         }
+    }
+}
+
+/// A range deletion of all from one number to another, by the first clustering column.
+fn range_between(first: i32, last: i32, timestamp: i64) -> RangeTombstone {
+    let bound = |kind, place: i32| {
+        let mut prefix = ClusteringBuilder::new();
+        prefix.push(Some(&place.to_be_bytes()));
+        Bound { kind, prefix: prefix.finish() }
+    };
+    let start = bound(BoundKind::InclusiveStart, first);
+    let slice = Slice { start, end: bound(BoundKind::ExclusiveEnd, last) };
+    RangeTombstone { slice, deletion: DeletionTime { timestamp, local_deletion_time: 1 } }
+}
+
+#[test]
+fn a_range_that_does_not_win_over_the_partition_is_not_told_beside_one_that_does() {
+    let deletion = DeletionTime { timestamp: 5, local_deletion_time: 1 };
+    let timestamps = [9, 4, 8];
+    let ranges = (0..).zip(timestamps).map(|(first, timestamp)| range_between(first, first + 1, timestamp));
+    let part = Part { deletion, static_row: None, rows: BTreeMap::new(), ranges: ranges.collect() };
+    let source = Source::from([(1, part)]);
+    for (reversed, source_count) in [(false, 1), (true, 1), (false, 2), (true, 2)] {
+        let sources = vec![source.clone(); source_count];
+        let partitions = merged(&sources, &Slices::all(), reversed);
+        let [(_, items)] = &partitions[..] else { panic!("{} partitions", partitions.len()) };
+        check_order(items);
+        let in_force = [0, 1, 2, 3].map(|up| told(items, (up, 0)).1.timestamp);
+        assert_eq!(in_force, [9, i64::MIN, 8, i64::MIN], "{reversed} {source_count}");
     }
 }
 
