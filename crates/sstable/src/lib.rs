@@ -65,6 +65,8 @@ mod fixture_tests;
 #[cfg(test)]
 mod round_trip_tests;
 #[cfg(test)]
+mod search_tests;
+#[cfg(test)]
 mod single_row_tests;
 #[cfg(test)]
 mod spread_tests;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rows::{
-    CellRef, Clustering, DeletionTime, Liveness, PartitionHeader, PartitionKey, Row, RowBuilder, Unfiltered,
+    CellMerge, CellRef, Clustering, DeletionTime, Liveness, PartitionHeader, PartitionKey, Row, RowBuilder,
+    Unfiltered,
 };
 use runtime::{Disk, MemoryDisk};
 use schema::{ColumnId, ColumnKind, Table, TableBuilder, TableId};
@@ -164,4 +165,28 @@ fn what_there_is_more_to_say_of_is_not_shown() {
             other => panic!("{case}: {other:?}"),
         }
     }
+}
+
+#[test]
+fn a_row_that_has_more_to_say_is_merged_with_others_where_it_lies() {
+    let table = table(&["a", "b"]);
+    let [a, b] = ids(&table)[..] else { panic!("two columns") };
+    let mut builder = RowBuilder::new(&Clustering::EMPTY, Liveness::at(7), DELETION);
+    builder.cell(a, CellRef::live(10, b"one")).cell(b, CellRef::live(4, b"hidden"));
+    let row = builder.finish();
+    let (key, partition_deletion) = (key("k"), DeletionTime { timestamp: 6, ..DELETION });
+    let file = file(&table, partition_deletion, Some(row.clone()));
+    let (chunk, offset) = place(&file);
+    let SingleRowFound::Partition(partition) = file.single_row_at(&SearchKey::new(&key), &chunk, offset)
+    else {
+        panic!("a partition of one row");
+    };
+    let newer = CellRef::live(11, b"newer");
+    let mut merge = CellMerge::default();
+    assert_eq!(merge.add_cell(b, newer), Some(()));
+    assert_eq!(partition.merge_into(&mut merge), Some(()));
+    let mut expected = RowBuilder::new(&Clustering::EMPTY, Liveness::at(7), DeletionTime::LIVE);
+    expected.cell(a, CellRef::live(10, b"one")).cell(b, newer);
+    assert_eq!(merge.build(row.encoded_clustering(), Vec::new()).finish(), expected.finish());
+    assert_eq!(partition.merge_into(&mut CellMerge::of_values()), None, "something is deleted");
 }
