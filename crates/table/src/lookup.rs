@@ -440,3 +440,34 @@ impl ChunkSource for CachedChunks<'_> {
         RowReader::Other(None)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+
+    fn key(number: usize) -> PartitionKey {
+        PartitionKey::new(number.to_be_bytes().to_vec().into())
+    }
+
+    fn search(position: u64) -> Searches {
+        smallvec![(0, PartitionSearch::Data { position })]
+    }
+
+    #[test]
+    fn the_last_lookups_that_were_left_are_kept_each_for_one_read_of_the_same_files() {
+        let (unfinished, files) = (Unfinished::default(), Rc::new(Vec::new()));
+        for number in 0..=LEFT_MAX {
+            unfinished.leave(&files, &key(number), search(number as u64));
+        }
+        assert_eq!(unfinished.0.borrow().len(), LEFT_MAX);
+        assert_eq!(unfinished.take(&files, &key(0)), None, "the oldest has made room");
+        unfinished.leave(&files, &key(7), search(1_000));
+        assert_eq!(unfinished.take(&files, &key(7)), Some(search(1_000)), "in place of the one before");
+        assert_eq!(unfinished.take(&files, &key(7)), None);
+        assert_eq!(unfinished.take(&files, &key(8)), Some(search(8)));
+        assert_eq!(unfinished.take(&Rc::new(Vec::new()), &key(9)), None, "the files are others");
+        assert_eq!(unfinished.0.borrow().len() + 3, LEFT_MAX);
+    }
+}
