@@ -1,13 +1,17 @@
 //! Does a read go on where a lookup that could not wait has stopped, and only where that is right?
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use read::ReadTarget;
-use rows::{ColumnData, PartitionKey};
+use rows::{
+    CellRef, Clustering, ColumnData, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey,
+    RowBuilder,
+};
 use runtime::MemoryDisk;
 use schema::{ColumnKind, TableBuilder, TableId};
-use storage::{Lookups, StorageError, TableError, Unit};
+use storage::{Lookups, LookupsSent, StorageError, TableError, Unit};
 use types::CqlType;
 use uuid::Uuid;
 
@@ -100,6 +104,70 @@ fn a_flush_after_the_lookup_makes_the_read_begin_anew() {
         node.write(PK, insert_alone(&lone(), PK, "new", NEW)).await.expect("writes");
         node.shard(0).flush(lone().id()).await.expect("flushes");
         assert_eq!(value(&node).await, ["new"], "the row in the file that came");
+    });
+}
+
+/// A change of the row of `k.lone` that says that, if it says anything.
+fn change(pk: i32, say: impl FnOnce(&mut RowBuilder)) -> Mutation {
+    let mut row = RowBuilder::new(&Clustering::EMPTY, Liveness::NONE, DeletionTime::LIVE);
+    say(&mut row);
+    let mut mutation = MutationBuilder::new(lone().id(), key(pk));
+    mutation.row(row.finish());
+    mutation.finish()
+}
+
+/// A node whose `k.lone` has rows of the keys 1 and 2, nothing in the partition of 3, and none of 6; in 4 a cell was
+/// deleted, in 5 the partition.
+async fn node_of_few_rows() -> Node {
+    let node = Node::start(&MemoryDisk::new(), options(1)).expect("starts");
+    let v = lone().column("v").expect("column v").id;
+    let mut deleted = MutationBuilder::new(lone().id(), key(5));
+    deleted.partition_deletion(DeletionTime { timestamp: OLD, local_deletion_time: 1 });
+    let writes = [
+        (1, insert_alone(&lone(), 1, "one", OLD)),
+        (2, insert_alone(&lone(), 2, "two", OLD)),
+        (3, change(3, |_| {})),
+        (4, change(4, |row| _ = row.cell(v, CellRef::tombstone(OLD, 1)))),
+        (5, deleted.finish()),
+    ];
+    for (pk, write) in writes {
+        node.write(pk, write).await.expect("writes");
+    }
+    node
+}
+
+#[test]
+fn each_key_is_told_of_and_counted_and_what_says_nothing_is_no_row() {
+    run(async {
+        let node = node_of_few_rows().await;
+        let read_count = || node.shard(0).table(lone().id()).expect("there is k.lone").stats().read_count;
+        let before = read_count();
+        let keys = [1, 2, 3, 4, 5, 6].map(key);
+        let keys: Vec<&PartitionKey> = keys.iter().collect();
+        let (table, mut told) = (lone(), Vec::new());
+        let lookups = Lookups { table: &table, keys: &keys, now: 1_704_067_300 };
+        node.shards.handles()[0].look_up(0, lookups, |index, row| {
+            told.push((index, row.is_some()));
+            ControlFlow::Continue(())
+        });
+        assert_eq!(told, [(0, true), (1, true), (2, false), (3, false), (4, false), (5, false)]);
+        assert_eq!(read_count() - before, 6);
+    });
+}
+
+#[test]
+fn rows_are_compared_by_their_hashes_unless_something_of_them_was_deleted() {
+    run(async {
+        let node = node_of_few_rows().await;
+        let lookups =
+            LookupsSent { table: lone(), keys: [1, 2, 4, 5, 6].map(key).into(), now: 1_704_067_300 };
+        let hashed = node.shards.handles()[0].send_hashed_lookups(0, Arc::new(lookups)).await.expect("reads");
+        let rows: Vec<Option<bool>> =
+            hashed.iter().map(|told| told.as_ref().map(|told| told.row.is_some())).collect();
+        assert_eq!(rows, [Some(true), Some(true), None, None, Some(false)]);
+        let hashes: Vec<u128> = hashed.iter().flatten().map(|told| told.hash).collect();
+        assert!(hashes[0] != 0 && hashes[1] != 0 && hashes[0] != hashes[1]);
+        assert_eq!(hashes[2], 0, "that of no row");
     });
 }
 
