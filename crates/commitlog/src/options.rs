@@ -82,3 +82,21 @@ impl CommitLogOptions {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_segment_may_wait_for_the_disk_within_bounds() {
+        let mebibyte = 1 << 20;
+        let cases = [(1, mebibyte / 2), (3, 3 * mebibyte / 2), (32, 16 * mebibyte), (64, 16 * mebibyte)];
+        for (segment_mebibytes, expected) in cases {
+            let segment_bytes = segment_mebibytes << 20;
+            let options = CommitLogOptions { segment_bytes, ..CommitLogOptions::default() };
+            assert_eq!(options.pending_bytes_max(), expected, "{segment_mebibytes} MiB");
+        }
+        let least = CommitLogOptions { segment_bytes: SEGMENT_BYTES_MIN, ..CommitLogOptions::default() };
+        assert_eq!(least.pending_bytes_max(), mebibyte / 2);
+    }
+}

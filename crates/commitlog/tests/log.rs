@@ -135,6 +135,25 @@ fn periodic_answers_at_once_and_syncs_within_the_period() {
     });
 }
 
+#[test]
+fn writers_wait_when_a_record_has_waited_for_more_than_one_and_a_half_periods() {
+    let disk = MemoryDisk::new();
+    in_virtual_time(async {
+        let runtime = Runtime { io: Io::delayed(Duration::from_secs(10)), ..runtime_over(&disk) };
+        let sync = SyncMode::Periodic { period: Duration::from_secs(1) };
+        let log = CommitLog::open(&runtime, Path::new(DIRECTORY), 0, CommitLogOptions { sync, ..SMALL })
+            .expect("open");
+        // The first ten seconds go by with the segment's creation.
+        tokio::time::sleep(Duration::from_millis(10_001)).await;
+        let position = log.append(b"waits").expect("append");
+        let answers_at_once = || [log.is_synced(position), log.takes_at_once(1, runtime.clock.elapsed())];
+        tokio::time::sleep(Duration::from_millis(1_400)).await;
+        assert_eq!(answers_at_once(), [true, true]);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!(answers_at_once(), [false, false]);
+    });
+}
+
 /// What waits in memory would be beyond any budget if the bound did not go with the segment's size.
 #[test]
 fn writers_wait_when_half_a_segment_waits_for_the_disk() {
@@ -397,6 +416,7 @@ fn a_log_that_is_to_go_on_does_so_in_a_new_segment_once_the_disk_lets_it() {
             log.synced(after).await.expect("durable");
             assert!(log.synced(lost).await.is_err(), "whoever asks late is told the same");
             assert!(log.synced(before).await.is_ok());
+            assert_eq!(log.statistics().record_count, 3, "all that were taken");
         });
         let told = events.borrow();
         assert!(matches!(told[..], [LogEvent::Failed(_), LogEvent::GoesOn]), "{told:?}");
@@ -499,15 +519,21 @@ fn a_write_that_finds_no_room_is_made_again() {
         let log = open(&disk, 0, SMALL);
         log.synced(log.append(b"first").expect("append")).await.expect("durable");
         disk.faults().fail_nth(Some(Operation::Write), 0, Fault::NoSpace);
-        let full = log.synced(log.append(b"second").expect("append")).await;
+        let second = log.append(&[2; 100]).expect("append");
+        let full = log.synced(second).await;
         assert!(matches!(full, Err(CommitLogError::DiskFull { .. })), "{full:?}");
         tokio::time::sleep(Duration::from_secs(1)).await;
+        let settled = disk.crash(2);
+        let path = Path::new(DIRECTORY).join("commitlog-0-1.log");
+        settled.flip_bits(&path, u64::from(second.offset) + 50, 0x40).expect("flip");
+        let errors = read_all(&settled).errors;
+        assert!(matches!(errors[..], [CommitLogError::Damaged { .. }]), "it counts as synced: {errors:?}");
         log.synced(log.append(b"third").expect("room again")).await.expect("durable");
     });
     let found = read_all(&disk.crash(3));
     assert!(found.errors.is_empty() && found.torn.is_empty(), "{found:?}");
     let payloads: Vec<&[u8]> = found.records.iter().map(|record| &record.payload[..]).collect();
-    assert_eq!(payloads, [b"first".as_slice(), b"second", b"third"]);
+    assert_eq!(payloads, [b"first".as_slice(), &[2; 100], b"third"]);
 }
 
 /// The payloads of what is read again; `None` when it is not all there.
@@ -535,6 +561,7 @@ fn what_is_held_is_read_again_though_nobody_needs_it() {
         assert_eq!(reread_from(&log, positions[0]).await, None, "it is gone");
         let held = log.statistics();
         assert_eq!((held.segment_count, held.held_count), (6, 5), "the last one is kept anyway");
+        assert_eq!(held.held_bytes, 5 * held.retained_bytes / 6, "all are of one size");
 
         log.hold_from(LogPosition::END);
         assert_eq!(log.discard_unheld().await.expect("discarded"), 5);

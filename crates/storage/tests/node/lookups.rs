@@ -117,7 +117,7 @@ fn change(pk: i32, say: impl FnOnce(&mut RowBuilder)) -> Mutation {
 }
 
 /// A node whose `k.lone` has rows of the keys 1 and 2, nothing in the partition of 3, and none of 6; in 4 a cell was
-/// deleted, in 5 the partition.
+/// deleted, in 5 the partition with its row.
 async fn node_of_few_rows() -> Node {
     let node = Node::start(&MemoryDisk::new(), options(1)).expect("starts");
     let v = lone().column("v").expect("column v").id;
@@ -128,6 +128,7 @@ async fn node_of_few_rows() -> Node {
         (2, insert_alone(&lone(), 2, "two", OLD)),
         (3, change(3, |_| {})),
         (4, change(4, |row| _ = row.cell(v, CellRef::tombstone(OLD, 1)))),
+        (5, insert_alone(&lone(), 5, "gone", OLD)),
         (5, deleted.finish()),
     ];
     for (pk, write) in writes {
