@@ -1,4 +1,5 @@
-//! What a memtable says it takes: nothing is written out in time if that is too little.
+//! What a memtable says it takes: nothing is written out in time if that is too little. And what it says of partitions
+//! that hold no more than a row.
 
 use std::sync::Arc;
 
@@ -97,4 +98,38 @@ fn a_row_that_lies_beside_the_arena_is_counted_and_so_is_each_version_of_a_large
     // It is written before what is there, and does not replace it.
     let (grown, large_bytes) = write(1, LARGE_ROW_BYTES);
     assert_eq!(grown, ROW_OVERHEAD_BYTES + large_bytes);
+}
+
+#[test]
+fn a_partition_of_one_row_is_told_at_once_unless_there_is_more_to_it() {
+    let key = |number: u8| PartitionKey::new(vec![0, 0, 0, number].into());
+    let told = |memtable: &Memtable, number: u8| {
+        let told = memtable.single_rows(&[&key(number)]).next().expect("one key");
+        match told {
+            SingleRowLookup::Absent => "absent",
+            SingleRowLookup::Row(SingleRow { row: None, .. }) => "no row",
+            SingleRowLookup::Row(SingleRow { row: Some(_), .. }) => "a row",
+            SingleRowLookup::Many => "more",
+        }
+    };
+    let alone = table(0);
+    let mut memtable = Memtable::new(Arc::clone(&alone));
+    let mut write = |number: u8, build: &dyn Fn(&mut MutationBuilder)| {
+        let mut mutation = MutationBuilder::new(alone.id(), key(number));
+        build(&mut mutation);
+        memtable.apply(&mutation.finish(), None, None);
+    };
+    write(1, &|mutation| _ = mutation.row(row(&alone, &Clustering::EMPTY, 1, 1)));
+    write(2, &|mutation| _ = mutation.partition_deletion(DELETED));
+    for timestamp in [2, 1] {
+        write(3, &|mutation| _ = mutation.row(row(&alone, &Clustering::EMPTY, timestamp, LARGE_ROW_BYTES)));
+    }
+    assert_eq!([0, 1, 2, 3].map(|number| told(&memtable, number)), ["absent", "a row", "no row", "more"]);
+
+    let mut memtable = Memtable::new(table(1));
+    let slice = Slice::ALL;
+    growth(&mut memtable, |mutation| _ = mutation.range(RangeTombstone { slice, deletion: DELETED }));
+    assert_eq!(told(&memtable, 1), "more", "a range");
+    let items: usize = memtable.partitions().map(|(_, items)| items.count()).sum();
+    assert_eq!(items, 2, "the edges of the range");
 }

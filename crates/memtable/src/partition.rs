@@ -379,3 +379,27 @@ pub(super) fn bound_key(bound: &Bound, comparator: &ClusteringComparator) -> Ord
     byte_comparable::clustering(comparator.types(), bound.prefix.components(), kind, &mut key);
     key.into_boxed_slice()
 }
+
+#[cfg(test)]
+mod tests {
+    use rows::{Clustering, Liveness, RowBuilder};
+
+    use super::*;
+
+    #[test]
+    fn a_batch_has_the_least_of_rows_and_more_until_it_is_long_or_they_are_many() {
+        let row = RowBuilder::new(&Clustering::EMPTY, Liveness::at(1), DeletionTime::LIVE).finish();
+        let rows = vec![row.clone(); 10];
+        let counted = |bytes| {
+            let batch = Batch { least_rows: 2, most_rows: 5, bytes };
+            let (found, is_all) = batch.of(rows.iter());
+            (found.len(), is_all)
+        };
+        let row_bytes = row.as_encoded().len();
+        assert_eq!(counted(0), (2, false));
+        assert_eq!(counted(3 * row_bytes), (3, false));
+        assert_eq!(counted(usize::MAX), (5, false));
+        let all = Batch { least_rows: 10, most_rows: 10, bytes: 0 };
+        assert_eq!((all.of(rows.iter()).0.len(), all.of(rows.iter()).1), (10, true));
+    }
+}

@@ -497,6 +497,9 @@ mod tests {
     fn check(tree: &PartitionTree<usize>, map: &BTreeMap<PartitionKey, usize>) {
         assert_eq!(tree.len(), map.len());
         assert!(tree.range(Bound::Unbounded).eq(map.iter()));
+        let (mut entries, mut together) = (tree.range(Bound::Unbounded), Vec::new());
+        (0..=map.len() / 7).for_each(|_| entries.take_together(7, &mut together));
+        assert!(together.into_iter().eq(map.iter()));
         for (key, value) in map {
             assert_eq!(tree.get(key), Some(value), "{key:?}");
         }
