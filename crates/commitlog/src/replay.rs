@@ -363,3 +363,20 @@ fn read_settled_end(
     let is_settled = is_sound && frame.synced_offset(&tail) == Some(offset as usize);
     Ok(is_settled.then_some((tail, offset)))
 }
+
+#[cfg(test)]
+mod tests {
+    use runtime::MemoryDisk;
+
+    use super::*;
+
+    #[test]
+    fn a_file_may_be_as_large_as_a_segment_and_no_larger() {
+        let (disk, path, bytes_max) = (MemoryDisk::new(), Path::new("/none"), u64::from(SEGMENT_BYTES_MAX));
+        let is_too_large = |file_bytes| {
+            let error = read_whole(&disk, path, file_bytes).expect_err("there is none");
+            matches!(error, CommitLogError::SegmentTooLarge { .. })
+        };
+        assert_eq!([is_too_large(bytes_max), is_too_large(bytes_max + 1)], [false, true]);
+    }
+}
