@@ -157,6 +157,29 @@ fn each_key_is_told_of_and_counted_and_what_says_nothing_is_no_row() {
 }
 
 #[test]
+fn a_row_is_found_through_pages_of_the_index_that_are_not_always_in_memory() {
+    run(async {
+        let node = Node::start(&MemoryDisk::new(), options(1)).expect("starts");
+        for pk in 0..2_000 {
+            node.write(pk, insert_alone(&lone(), pk, "value", OLD)).await.expect("writes");
+        }
+        node.shard(0).flush(lone().id()).await.expect("flushes");
+        for pk in (0..2_000).step_by(50) {
+            // It brings into memory what a lookup may lack.
+            let command = command(&lone(), ReadTarget::Keys(vec![key(pk)]));
+            node.shard(0).read(&command).await.expect("reads");
+            let (table, key, mut told) = (lone(), key(pk), Vec::new());
+            let lookups = Lookups { table: &table, keys: &[&key], now: 1_704_067_300 };
+            node.shards.handles()[0].look_up(0, lookups, |_, row| {
+                told.push(row.is_some());
+                ControlFlow::Continue(())
+            });
+            assert_eq!(told, [true], "{pk}");
+        }
+    });
+}
+
+#[test]
 fn rows_are_compared_by_their_hashes_unless_something_of_them_was_deleted() {
     run(async {
         let node = node_of_few_rows().await;
