@@ -10,7 +10,7 @@ use crate::roster::Ids;
 impl CommitLog {
     /// Tells that no record below `position` is needed any more. Lets go of the segments that hold only
     /// such records, and gives how many; the one being written stays, and those that are
-    /// [held](CommitLog::hold_from).
+    /// [held](CommitLog::hold_from) or [kept](CommitLog::keep_from).
     ///
     /// # Panics
     /// When the position is behind the log's end: nothing can be known of records that are still to come.
@@ -28,7 +28,7 @@ impl CommitLog {
             );
             state.lost.retain(|(_, to, _)| *to > position);
             state.needed_from = state.needed_from.max(position);
-            let below = state.unneeded_below().min(state.held_from.segment);
+            let below = state.unneeded_below().min(state.held_from.min(state.kept_from).segment);
             state.segments.range(..below).map(|(id, _)| *id).collect()
         };
         if unneeded.is_empty() {
@@ -37,7 +37,10 @@ impl CommitLog {
         let (spares, roster, ids) = (Arc::clone(&self.spares), Arc::clone(&self.roster), unneeded.clone());
         let retired = shared.io.run(move || roster.strike(&ids).and_then(|()| spares.retire(ids))).await;
         retired.map_err(CommitLogError::disk("discard segments"))?;
-        shared.state.borrow_mut().segments.retain(|id, _| !unneeded.contains(id));
+        let mut state = shared.state.borrow_mut();
+        state.segments.retain(|id, _| !unneeded.contains(id));
+        state.gone_below = state.gone_below.max(unneeded.last().map_or(0, |last| last + 1));
+        drop(state);
         Ok(unneeded.len())
     }
 

@@ -117,6 +117,10 @@ pub(crate) struct State {
     pub(crate) needed_from: LogPosition,
     /// What is kept to be read again.
     pub(crate) held_from: LogPosition,
+    /// The same of what the next run needs as well.
+    pub(crate) kept_from: LogPosition,
+    /// Segments before this one were given up, or are missing.
+    pub(crate) gone_below: u64,
     /// From here on nothing was lost by a failure.
     pub(crate) intact_from: LogPosition,
     /// Records between these places were not durable when the log failed, and never will be.
@@ -390,6 +394,7 @@ pub(crate) fn seal_stream(
 impl State {
     fn new(first_segment: u64, segments: BTreeMap<u64, u64>) -> State {
         let next = LogPosition { segment: first_segment, offset: HEADER_BYTES as u32 };
+        let gone_below = segments.first_key_value().map_or(0, |(id, _)| *id);
         State {
             chunks: Vec::new(),
             pending_bytes: 0,
@@ -408,6 +413,8 @@ impl State {
             spares: Vec::new(),
             needed_from: LogPosition::START,
             held_from: LogPosition::END,
+            kept_from: LogPosition::END,
+            gone_below,
             intact_from: LogPosition::START,
             lost: Vec::new(),
             statistics: Statistics::default(),
@@ -456,10 +463,20 @@ impl State {
             }
             self.lost.push((self.synced, next, error));
         }
-        let State { statistics, needed_from, held_from, .. } = *self;
+        let State { statistics, needed_from, held_from, kept_from, gone_below, .. } = *self;
         let (spares, lost) = (std::mem::take(&mut self.spares), std::mem::take(&mut self.lost));
         let anew = State::new(segment, segments);
-        *self = State { spares, lost, statistics, needed_from, held_from, intact_from: next, ..anew };
+        *self = State {
+            spares,
+            lost,
+            statistics,
+            needed_from,
+            held_from,
+            kept_from,
+            gone_below,
+            intact_from: next,
+            ..anew
+        };
     }
 
     /// Whether all that was framed is written and synced, or being so.

@@ -8,7 +8,7 @@
 //!
 //! Segments between the two are *held*: they are kept for whoever reads them again, and are in nobody's way.
 
-use std::ops::Range;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use runtime::{Disk, OpenMode};
 
 use crate::CommitLog;
 use crate::error::CommitLogError;
-use crate::format::{HEADER_BYTES, SegmentName};
+use crate::format::SegmentName;
 use crate::log::Shared;
 use crate::position::LogPosition;
 use crate::replay::Replayed;
@@ -30,11 +30,14 @@ impl CommitLog {
         self.shared.state.borrow_mut().held_from = position;
     }
 
-    /// The first place that can be read again, as far as segments are there.
+    /// The same of what the next run has to read again: its owner says so also when it lets go of all that is held.
+    pub fn keep_from(&self, position: LogPosition) {
+        self.shared.state.borrow_mut().kept_from = position;
+    }
+
+    /// What was appended before can not be read again: its segments are gone.
     pub fn begins(&self) -> LogPosition {
-        let state = self.shared.state.borrow();
-        let first = state.segments.first_key_value().map_or(state.next.segment, |(id, _)| *id);
-        LogPosition { segment: first.min(state.next.segment), offset: 0 }
+        LogPosition { segment: self.shared.state.borrow().gone_below, offset: 0 }
     }
 
     /// Lets go of segments that nobody needs and that are not held any more; gives how many.
@@ -55,12 +58,11 @@ impl CommitLog {
         let end = self.end();
         self.sync().await?;
         let state = self.shared.state.borrow();
-        // Of a segment that is only to come there is no file yet.
-        let is_begun = end.offset as usize > HEADER_BYTES;
-        let segments = from.segment..end.segment + u64::from(is_begun);
-        if from < state.intact_from || !segments.clone().all(|id| state.segments.contains_key(&id)) {
+        if from < state.intact_from || from.segment < state.gone_below {
             return Ok(None);
         }
+        // Without a gap, but for numbers of segments that had nothing in them when a run ended.
+        let segments = state.segments.range(from.segment..=end.segment).map(|(id, _)| *id).collect();
         Ok(Some(Reread { shared: Rc::clone(&self.shared), from, end, segments, reading: None }))
     }
 }
@@ -72,7 +74,8 @@ pub struct Reread {
     from: LogPosition,
     /// All below is on the disk.
     end: LogPosition,
-    segments: Range<u64>,
+    /// Still to be read.
+    segments: VecDeque<u64>,
     reading: Option<(u64, SegmentReader)>,
 }
 
@@ -84,7 +87,7 @@ impl Reread {
     pub async fn next(&mut self) -> Result<Option<Replayed>, CommitLogError> {
         loop {
             let Some((id, reader)) = &mut self.reading else {
-                let Some(id) = self.segments.next() else { return Ok(None) };
+                let Some(id) = self.segments.pop_front() else { return Ok(None) };
                 self.reading = Some((id, self.read_segment(id).await?));
                 continue;
             };

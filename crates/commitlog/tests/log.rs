@@ -570,6 +570,37 @@ fn what_is_held_is_read_again_though_nobody_needs_it() {
     });
 }
 
+/// A segment that had nothing in it when a run ended is no gap.
+#[test]
+fn what_an_earlier_run_appended_is_read_again_if_it_is_kept() {
+    let disk = MemoryDisk::new();
+    let (mut from, mut expected) = (LogPosition::START, Vec::new());
+    for run in 0..4u8 {
+        in_virtual_time(async {
+            let log = open(&disk, 0, SMALL);
+            log.keep_from(from);
+            log.discard_below(log.end()).await.expect("discarded");
+            assert_eq!(reread_from(&log, from).await, Some(expected.clone()), "run {run}");
+            // The second one appends nothing, and leaves a segment that was prepared.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            for payload in (0..5).filter(|_| run != 1).map(|_| vec![run; 1000]) {
+                from = if run == 0 { log.end() } else { from };
+                log.append(&payload).expect("append");
+                expected.push(payload);
+            }
+            expected.drain(..if run == 0 { 4 } else { 0 });
+            log.sync().await.expect("synced");
+            log.hold_from(LogPosition::END);
+            log.discard_below(log.end()).await.expect("discarded");
+        });
+    }
+    in_virtual_time(async {
+        let log = open(&disk, 0, SMALL);
+        log.discard_below(log.end()).await.expect("discarded");
+        assert_eq!(reread_from(&log, from).await, None, "it is gone");
+    });
+}
+
 #[test]
 fn what_a_failure_lost_is_not_read_again() {
     in_virtual_time(async {

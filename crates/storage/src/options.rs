@@ -37,6 +37,9 @@ pub struct StorageOptions {
     /// Disk space for the commit log of all shards, in bytes: beyond it the tables whose writes are
     /// oldest are flushed.
     pub log_bytes: u64,
+    /// May the log of an earlier run be needed by other nodes? Then all of it is kept until somebody says
+    /// [from where on](crate::HeldLog::keep_from).
+    pub is_log_kept: bool,
     /// Messages a shard lets wait for it.
     pub mailbox_messages: usize,
     /// Is a table kept as a snapshot before it is dropped or truncated?
@@ -73,6 +76,7 @@ impl StorageOptions {
             concurrent_compactors: 2,
             compaction_bytes_per_second: 0,
             log_bytes: (memory_bytes as u64).clamp(1 << 30, 8 << 30),
+            is_log_kept: false,
             mailbox_messages: 16 * 1024,
             auto_snapshot: false,
             incremental_backups: false,

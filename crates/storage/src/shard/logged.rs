@@ -25,12 +25,22 @@ impl HeldLog<'_> {
         self.0.shared.log.begins()
     }
 
-    /// Keeps what was logged from there on until another place is given, though tables need it no more. A node that
-    /// stops keeps nothing.
+    /// All that was logged before is on the disk, or lost.
+    pub fn synced_to(&self) -> LogPosition {
+        self.0.shared.log.synced_to()
+    }
+
+    /// Holds what was logged from there on until another place is given, though tables need it no more. A node that
+    /// stops, or has no room on its disk, holds nothing.
     pub fn hold_from(&self, position: LogPosition) {
         if !self.0.shared.is_stopping() {
             self.0.shared.log.hold_from(position);
         }
+    }
+
+    /// Keeps what was logged from there on for the next run, until another place is given.
+    pub fn keep_from(&self, position: LogPosition) {
+        self.0.shared.log.keep_from(position);
     }
 
     /// Bytes on the disk that nobody else needs.

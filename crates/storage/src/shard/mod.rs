@@ -62,7 +62,7 @@ use std::sync::atomic::AtomicI64;
 
 use ::read::TombstoneThresholds;
 use cache::CacheStats;
-use commitlog::CommitLog;
+use commitlog::{CommitLog, LogPosition};
 use compaction::{CompactionControl, CompactionRequest};
 use manifest::Manifest;
 use ring::Sharding;
@@ -165,6 +165,9 @@ impl Shard {
         };
         let stream = u32::try_from(index).unwrap_or(u32::MAX);
         let log = CommitLog::open(&runtime, &layout.commitlog(), stream, log_options)?;
+        if options.is_log_kept {
+            log.keep_from(LogPosition::START);
+        }
         // The next replay would take what is written from here on for what is in files. No test can break it without
         // another log.
         let is_above = log.end().segment > seed.manifest.segment_max();
