@@ -17,7 +17,7 @@ use coordinator::{BatchReplay, Coordinator, CoordinatorError, Node, follow};
 use query::{AnswerMemory, Engine, LargeAnswer, PreparedTexts, Timeouts};
 use runtime::Runtime;
 use schema::Schema;
-use storage::{Directory, Layout, LocalShards, Recovered, RunningShards, ShardHandle, Shards};
+use storage::{Directory, Layout, LocalShards, Recovered, RunningShards, ShardHandle, Shards, StorageOptions};
 use tokio::sync::oneshot::{self, error::RecvError};
 
 use crate::memory::ClientMemory;
@@ -151,7 +151,8 @@ fn prepare(
     options: NodeOptions,
     clients: Arc<dyn Clients>,
 ) -> Result<Prepared, AssemblyError> {
-    let directory = Directory::open(runtime, options.storage.clone())?;
+    let storage = StorageOptions { is_log_kept: options.ring.is_some(), ..options.storage.clone() };
+    let directory = Directory::open(runtime, storage)?;
     let base = base_schema()?;
     let layout = directory.layout().clone();
     let metadata = MetadataLog::open(&runtime.disk, &layout.schema_log(), base.clone())?;

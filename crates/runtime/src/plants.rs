@@ -90,6 +90,8 @@ plants! {
     TimestampUnheard,
     /// Of what a node has missed and is sent to it together, only the first is sent.
     MissedUnsent,
+    /// What a node that was killed had not settled on the other replicas is not sent to them again.
+    UnsettledForgotten,
     /// What stands in the log of a table that was emptied since is sent all the same.
     EmptiedSent,
     /// A node that has taken the place of a lost one is read before it has its rows.
@@ -133,6 +135,7 @@ impl Plant {
         Plant::SentCalledRefused,
         Plant::TimestampUnheard,
         Plant::MissedUnsent,
+        Plant::UnsettledForgotten,
         Plant::EmptiedSent,
         Plant::UnfilledTakenForFull,
         Plant::ElsewhereUntold,

@@ -88,6 +88,8 @@ pub enum Way {
     DroppedUnderWay,
     /// A partition that differed after a node was away, and was made equal.
     MendedPartition,
+    /// A row that a node had logged shortly before it was killed.
+    Unsettled,
 }
 
 impl Way {
@@ -117,7 +119,7 @@ impl Way {
     ];
 
     /// Those through a ring of nodes.
-    pub const OF_RING: [Way; 24] = [
+    pub const OF_RING: [Way; 25] = [
         Way::TimeToLive,
         Way::DroppedUnderWay,
         Way::Page,
@@ -142,6 +144,7 @@ impl Way {
         Way::ReplayedBatch,
         Way::SentFromLog,
         Way::MendedPartition,
+        Way::Unsettled,
     ];
 }
 

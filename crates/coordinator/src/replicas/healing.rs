@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::logged::{SentLogged, send_logged};
 use super::marks::{Kept, Logged};
+use super::settled::{End, owe_unsettled};
 use super::slots::tokens_of;
 use super::{Compared, ReplicaError, RingSeat};
 
@@ -78,7 +79,8 @@ pub(super) async fn keep_marks(seat: Weak<RingSeat>, known: Known) {
             _ = tokio::time::timeout(KEEP_EVERY, known.until_ended()).await;
         }
         let Some(seat) = seat.upgrade() else { return };
-        if let Err(error) = seat.keep(seat.shard().local().index()).await {
+        let kept = seat.keep(seat.shard().local().index()).await.map(drop);
+        if let Err(error) = kept.and(seat.keep_settled(known.ended().is_some()).await) {
             tracing::warn!(%error, "what other nodes have missed can not be kept");
         }
     }
@@ -89,7 +91,10 @@ async fn hold_log(seat: &RingSeat) {
     let shard = seat.shard().local();
     let (log, marks, handoff) = (HeldLog(shard), seat.own_marks(), seat.marks().handoff());
     let now = Instant::now();
-    marks.note_end(now, log.end());
+    marks.note_end(now, End::of(shard, seat.marks().shard_count()));
+    if let Some(before) = seat.marks().settled_before() {
+        marks.settle(before, log.synced_to());
+    }
     let (is_too_long, begins) = (log.held_bytes() > handoff.log_bytes_max, log.begins());
     let given_up = marks.give_up_log(|table, from, since| {
         let age = now.saturating_duration_since(since);
@@ -97,13 +102,14 @@ async fn hold_log(seat: &RingSeat) {
     });
     given_up.iter().for_each(|(node, places)| seat.marks().compare_all(*node, places));
     log.hold_from(marks.held_from());
+    log.keep_from(marks.kept_from(is_too_long));
     if let Err(error) = log.discard().await {
         tracing::debug!(%error, "log segments that are not held any more were not deleted");
     }
 }
 
 /// What was written longer ago may be deleted by now, and the deletion forgotten.
-fn gc_grace(shard: &Shard, table: TableId) -> Duration {
+pub(super) fn gc_grace(shard: &Shard, table: TableId) -> Duration {
     let seconds = |schema: &Schema| {
         let table = schema.table_by_id(table)?;
         Some(table.options().gc_grace_seconds)
@@ -124,7 +130,7 @@ pub(super) async fn heal(seat: Weak<RingSeat>) {
         });
         *is_read = true;
         drop(is_read);
-        mark_unflushed(&seat);
+        owe_unsettled(&seat).await;
         remove_read(&seat, files).await;
     }
     let mut alive = BTreeSet::new();
@@ -176,18 +182,6 @@ fn forget_who_is_gone(seat: &RingSeat) {
     gone.for_each(|node| seat.own_marks().forget(Some(node)));
 }
 
-/// A run that was cut off may have sent its last writes to some of their replicas only, and marked nothing. What it had
-/// not flushed was replayed and is in memory now: that is what others may have missed.
-fn mark_unflushed(seat: &RingSeat) {
-    let Some(replicas) = seat.replicas() else { return };
-    let shard = seat.shard().local();
-    for table in replicas.tables().iter().map(|table| table.id()) {
-        // One that is not there has nothing in memory.
-        let tokens = shard.table(table).map(|store| store.memtables().tokens()).unwrap_or_default();
-        tokens.into_iter().for_each(|token| replicas.mark_others(table, token));
-    }
-}
-
 impl RingSeat {
     /// Returns when all that was marked until now is on the disk, for all shards.
     ///
@@ -204,7 +198,7 @@ impl RingSeat {
     }
 
     /// Keeps the marks of a shard that have changed, if those of its earlier run were read.
-    async fn keep(&self, owner: usize) -> Result<bool, StateError> {
+    pub(super) async fn keep(&self, owner: usize) -> Result<bool, StateError> {
         let marks = self.marks().of(owner);
         let is_read = marks.keeping.lock().await;
         if !*is_read {

@@ -25,6 +25,7 @@ use types::Token;
 use uuid::Uuid;
 
 use super::handoff::Handoff;
+use super::settled::{End, KEEP_EVERY, UnderWay, WritesUnderWay};
 use super::slots::{Places, Slots, slot_of};
 
 /// For so long it is known where the log ended when a write began. What takes longer is compared.
@@ -64,6 +65,12 @@ impl Marks {
     /// Rows of the slot are to be compared with a node's.
     pub(super) fn compare(&self, node: Uuid, table: TableId, slot: usize) {
         self.of(slot % self.shard_count()).compare(node, table, slot);
+    }
+
+    /// All writes that this node coordinates and that began before are settled; `None` while not all shards have begun.
+    pub(super) fn settled_before(&self) -> Option<Instant> {
+        let of_shards = self.of_shards.iter().map(|marks| marks.state().settled_before);
+        of_shards.min().flatten()
     }
 
     /// What is done with them.
@@ -115,7 +122,15 @@ struct State {
     /// What was taken to be healed, until that is over: it is kept with the others.
     in_healing: BTreeMap<Uuid, Owed>,
     /// Where the shard's log ended, and when; the oldest first.
-    ends: VecDeque<(Instant, LogPosition)>,
+    ends: VecDeque<(Instant, End)>,
+    /// What the shard coordinates.
+    under_way: WritesUnderWay,
+    /// Of that all is settled that began before.
+    settled_before: Option<Instant>,
+    /// All that stands before in the shard's log is settled, of an earlier run too once it is marked.
+    settled: Option<End>,
+    /// What is kept of that, and since when; `None` until the marks of an earlier run are here.
+    kept: Option<(LogPosition, Option<Instant>)>,
     /// Have the marks changed since they were kept?
     is_changed: bool,
 }
@@ -203,12 +218,56 @@ impl ShardMarks {
     }
 
     /// The shard's log ends there now.
-    pub(super) fn note_end(&self, now: Instant, end: LogPosition) {
-        let ends = &mut self.state().ends;
+    pub(super) fn note_end(&self, now: Instant, end: End) {
+        let state = &mut *self.state();
+        state.settled_before = Some(state.under_way.settled_before(now));
+        let ends = &mut state.ends;
         ends.push_back((now, end));
         while ends.front().is_some_and(|(at, _)| now.saturating_duration_since(*at) > ENDS_KNOWN_FOR) {
             ends.pop_front();
         }
+    }
+
+    /// The shard coordinates a write that began then, in this turn.
+    pub(super) fn begin_write(&self, begun: Instant) -> UnderWay {
+        self.state().under_way.begin(begun)
+    }
+
+    /// All writes that began before are settled, and the log is on the disk up to that place: so what stands where it
+    /// ended before is settled, and what is logged later stands behind, whatever becomes of the node.
+    pub(super) fn settle(&self, before: Instant, synced_to: LogPosition) {
+        let state = &mut *self.state();
+        let is_settled = |(at, end): &&(Instant, End)| *at < before && end.position() <= synced_to;
+        let Some((_, end)) = state.ends.iter().rev().find(is_settled) else { return };
+        if state.settled.is_none_or(|settled| settled.position() < end.position()) {
+            state.settled = Some(*end);
+        }
+    }
+
+    /// What an earlier run had not settled is marked; it is kept that all before that place was.
+    pub(super) fn begin_to_keep(&self, from: LogPosition) {
+        self.state().kept = Some((from, None));
+    }
+
+    /// How far the log is settled, if that is to be kept now: it is not each time, but for the last.
+    pub(super) fn settled_to_keep(&self, now: Instant, is_last: bool) -> Option<End> {
+        let state = &*self.state();
+        let ((kept, at), settled) = (state.kept?, state.settled?);
+        let is_due = is_last || at.is_none_or(|at| now.saturating_duration_since(at) >= KEEP_EVERY);
+        (is_due && kept < settled.position()).then_some(settled)
+    }
+
+    /// It is kept that all before that place is settled.
+    pub(super) fn note_kept(&self, settled: LogPosition, now: Instant) {
+        self.state().kept = Some((settled, Some(now)));
+    }
+
+    /// From where on the next run needs the log. When that is too much it will compare all it has.
+    pub(super) fn kept_from(&self, is_too_long: bool) -> LogPosition {
+        let state = &*self.state();
+        let kept = state.kept.map_or(LogPosition::START, |(kept, _)| kept);
+        let known = state.ends.front().filter(|_| is_too_long).map(|(_, end)| end.position());
+        known.map_or(kept, |known| known.max(kept))
     }
 
     /// A node has not acknowledged a write to the table at that token, which began then and which the shard has logged.
@@ -217,7 +276,8 @@ impl ShardMarks {
     pub(super) fn add_logged(&self, node: Uuid, table: TableId, token: Token, begun: Instant) -> bool {
         let state = &mut *self.state();
         let ended_before = state.ends.iter().rev().find(|(at, _)| *at < begun);
-        let Some((since, from)) = ended_before.copied() else { return false };
+        let Some((since, end)) = ended_before.copied() else { return false };
+        let from = end.position();
         let owed = &mut state.of_nodes.entry(node).or_default().logged;
         state.is_changed |= owed.places.insert(table, slot_of(token));
         owed.from = Some(owed.from.map_or(from, |before| before.min(from)));
@@ -248,7 +308,9 @@ impl ShardMarks {
 
     /// A node has missed this, which stands in the log.
     pub(super) fn owe(&self, node: Uuid, logged: &Logged) {
-        self.state().of_nodes.entry(node).or_default().logged.add_all(logged);
+        let state = &mut *self.state();
+        state.of_nodes.entry(node).or_default().logged.add_all(logged);
+        state.is_changed = true;
     }
 
     /// Of what stands in the log from some place on and was missed since some time, the tables that are given up are
@@ -327,7 +389,7 @@ impl ShardMarks {
     pub(super) fn held_from(&self) -> LogPosition {
         let state = &*self.state();
         let owed = state.of_nodes.values().chain(state.in_healing.values());
-        let known = state.ends.front().map(|(_, end)| *end);
+        let known = state.ends.front().map(|(_, end)| end.position());
         owed.filter_map(|owed| owed.logged.from).chain(known).min().unwrap_or(LogPosition::END)
     }
 
@@ -365,6 +427,10 @@ mod tests {
         LogPosition { segment: 1, offset }
     }
 
+    fn end(offset: u32) -> End {
+        End::at(at(offset), 1, 0, 1)
+    }
+
     /// Slots to be sent, and to be compared.
     fn counts(marks: &ShardMarks) -> (usize, usize) {
         let mut pending = Pending::default();
@@ -396,7 +462,7 @@ mod tests {
     fn marks_in_healing_are_kept_until_it_is_over() {
         let marks = ShardMarks::default();
         let start = Instant::now();
-        marks.note_end(start, at(10));
+        marks.note_end(start, end(10));
         for token in [0, i64::MAX] {
             marks.compare(NODE, TABLE, slot_of(Token(token)));
             assert!(marks.take_compared(NODE).is_some(), "it is marked");
@@ -419,13 +485,13 @@ mod tests {
         let second = |count| start + Duration::from_secs(count);
         assert!(!marks.add_logged(NODE, TABLE, Token(0), start), "nobody knows where that was");
         for count in 1..=4 {
-            marks.note_end(second(count), at(count as u32));
+            marks.note_end(second(count), end(count as u32));
         }
         assert!(marks.add_logged(NODE, TABLE, Token(0), second(3) + Duration::from_millis(1)));
         assert!(marks.add_logged(NODE, TABLE, Token(1), second(4)));
         assert_eq!(marks.held_from(), at(1), "a write that began then may still be missed");
         for count in 5..20 {
-            marks.note_end(second(count), at(count as u32));
+            marks.note_end(second(count), end(count as u32));
         }
         assert_eq!(marks.held_from(), at(3));
         let logged = marks.take_logged(NODE).expect("it has missed some");
@@ -439,6 +505,42 @@ mod tests {
         };
         assert_eq!((*node, places.count()), (NODE, 1));
         assert_eq!((marks.held_from(), counts(&marks)), (at(14), (0, 0)));
+    }
+
+    #[test]
+    fn the_log_is_settled_up_to_where_it_ended_before_the_oldest_write_and_is_on_the_disk() {
+        let (marks, start) = (ShardMarks::default(), Instant::now());
+        let second = |count| start + Duration::from_secs(count);
+        let settled_to = |before, synced_to| {
+            marks.settle(before, at(synced_to));
+            marks.state().settled.map(|settled| settled.position())
+        };
+        for count in 1..=4 {
+            marks.note_end(second(count), end(count as u32));
+        }
+        assert_eq!(settled_to(second(1), 9), None, "it may have begun in that moment");
+        assert_eq!(settled_to(second(3), 9), Some(at(2)));
+        assert_eq!(
+            settled_to(second(4), 2),
+            Some(at(2)),
+            "the rest may be lost, and its places are used again"
+        );
+        assert_eq!(settled_to(second(2), 9), Some(at(2)), "it stays settled");
+        assert_eq!(marks.kept_from(false), LogPosition::START, "an earlier run may have left something");
+        assert_eq!(marks.kept_from(true), at(1), "that is too much");
+
+        let to_keep =
+            |count, is_last| marks.settled_to_keep(second(count), is_last).map(|end| end.position());
+        assert_eq!(to_keep(5, true), None);
+        marks.begin_to_keep(at(0));
+        assert_eq!((to_keep(5, false), marks.kept_from(false)), (Some(at(2)), at(0)));
+        marks.note_kept(at(2), second(5));
+        assert_eq!((to_keep(9, true), marks.kept_from(false)), (None, at(2)), "it is kept");
+        assert_eq!(settled_to(second(9), 9), Some(at(4)));
+        assert_eq!(
+            [to_keep(5, false), to_keep(5, true), to_keep(6, false)],
+            [None, Some(at(4)), Some(at(4))]
+        );
     }
 
     #[test]

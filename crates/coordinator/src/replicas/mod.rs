@@ -23,6 +23,7 @@
 //! | which replicas do these go to? | `partners.rs` |
 //! | which nodes keep a logged batch? | `keepers.rs` |
 //! | what of a write that a replica has missed? | `marks.rs`, `slots.rs` |
+//! | and of one whose coordinator was killed? | `settled.rs` |
 //! | how does it come to that replica? | `healing.rs`, `logged.rs` |
 //! | what has an operator to say to that? | `handoff.rs` |
 //! | what does a seat keep on the disk? | `kept.rs` |
@@ -50,6 +51,7 @@ mod repair;
 pub(crate) mod requirement;
 mod seat;
 mod service;
+mod settled;
 mod slots;
 mod speculation;
 mod traced;
@@ -82,6 +84,7 @@ use messaging::{AskError, Peer};
 use ring::NodeIndex;
 use runtime::{Alarm, Plant, trace};
 use schema::{Schema, Table, TableId};
+use smallvec::SmallVec;
 use stdx::id_map::IdMap;
 use storage::ShardHandle;
 use tokio::time::Instant;
@@ -89,6 +92,7 @@ use types::Token;
 
 use crate::{Consistency, CoordinatorError};
 use requirement::{Factors, Requirement};
+use settled::UnderWay;
 use slots::slot_of;
 use traced::Sent;
 use view::{Plan, Replicated};
@@ -181,15 +185,13 @@ impl Replicas {
         self.shard.local().with_schema(on_ring)
     }
 
-    /// The other replicas of a partition may have missed a write.
-    fn mark_others(&self, table: TableId, token: Token) {
+    /// The replicas of a partition but for this node.
+    fn others_of(&self, table: TableId, token: Token) -> SmallVec<[NodeIndex; 4]> {
         let others = self.shard.local().with_schema(|schema| {
             let plan = self.view.plan(&schema.keyspace_of(table)?.name, token)?;
-            Some(plan.nodes.iter().copied().filter(|node| *node != self.view.here()).collect::<Vec<_>>())
+            Some(plan.nodes.iter().copied().filter(|node| *node != self.view.here()).collect())
         });
-        for node in others.unwrap_or_default() {
-            self.marker.mark(&self.view, node, (table, token), None);
-        }
+        others.unwrap_or_default()
     }
 
     /// Is the node one of the replicas of a partition?
@@ -316,6 +318,11 @@ struct Marker {
 }
 
 impl Marker {
+    /// A write began then, in this turn; it is not settled until what is given is dropped.
+    fn begin_write(&self, begun: Instant) -> UnderWay {
+        self.marks.of(self.shard.local().index()).begin_write(begun)
+    }
+
     /// A node has not acknowledged a write to a table at a token. `logged` is when it began, if this node has written
     /// it itself.
     fn mark(

@@ -19,6 +19,7 @@ use types::Token;
 
 use super::error::ReplicaError;
 use super::requirement::{Counted, Factors, Requirement};
+use super::settled::UnderWay;
 use super::view::{Plan, RingView};
 use super::{Marker, Missed, Replicas, failed, misanswered};
 use crate::Consistency;
@@ -249,6 +250,8 @@ struct Watched {
     missed: Vec<(NodeIndex, usize)>,
     /// The units that this node has written itself.
     own: IndexSet,
+    /// Dropped behind the marks.
+    _under_way: UnderWay,
 }
 
 impl Watched {
@@ -261,8 +264,9 @@ impl Watched {
         begun: Instant,
     ) -> Watched {
         let (view, marker) = (Rc::clone(&replicas.view), Rc::clone(&replicas.marker));
+        let under_way = marker.begin_write(begun);
         let (left, missed, own) = (SmallVec::from_slice(nodes), Vec::new(), IndexSet::EMPTY);
-        Watched { view, marker, left, unit, places, begun, missed, own }
+        Watched { view, marker, left, unit, places, begun, missed, own, _under_way: under_way }
     }
 
     /// The unit that a place is of.

@@ -41,10 +41,14 @@ mod operator;
 mod places;
 mod plan;
 mod settle;
+#[cfg(test)]
+mod settled_tests;
 mod statement;
 #[cfg(test)]
 mod stop_tests;
 mod table;
+#[cfg(test)]
+mod three;
 mod visitor;
 
 use std::cell::{Cell, RefCell};
@@ -114,6 +118,8 @@ pub(crate) struct World {
     pub(crate) marks: RefCell<Vec<Option<Marks>>>,
     /// Nodes that may have forgotten what others had missed, and from when to when.
     forgotten: RefCell<Vec<(usize, Range<Instant>)>>,
+    /// When a node lost its disk last.
+    disk_lost_at: Cell<Option<Instant>>,
     pub(crate) failsafes: Vec<Failsafe>,
     pub(crate) places: Places,
     pub(crate) definitions: RefCell<Definitions>,
@@ -144,6 +150,7 @@ impl World {
             mismatched: RefCell::new((0..count).map(|_| None).collect()),
             marks: RefCell::new(vec![None; count]),
             forgotten: RefCell::default(),
+            disk_lost_at: Cell::default(),
             failsafes: (0..count).map(|_| Failsafe::default()).collect(),
             places: Places::new(count),
             definitions: RefCell::default(),
@@ -170,6 +177,11 @@ impl World {
     /// What others have missed, by what a node has written since then, it may not know any more.
     pub(crate) fn forgets(&self, node: usize, since: Instant) {
         self.forgotten.borrow_mut().push((node, since..Instant::now()));
+    }
+
+    /// Has any node lost its disk since then?
+    pub(crate) fn is_disk_lost_since(&self, sent: Instant) -> bool {
+        self.disk_lost_at.get().is_some_and(|lost| lost >= sent)
     }
 
     /// May it know no more what others have missed of that?

@@ -33,4 +33,14 @@ impl Once {
         let known = keyed.filter(|(_, (node, sent))| !world.may_have_forgotten(*node, *sent));
         known.map(|(key, _)| key).collect()
     }
+
+    /// The keys of the others that this node was asked to write before it was killed: it may know what it had logged of
+    /// them, and nobody has lost a disk since.
+    pub(crate) fn unsettled_keys(&self, world: &World, node: usize) -> Vec<i32> {
+        let keyed = (self.first_key..).zip(&self.asked);
+        let is_unsettled = |(_, (asked, sent)): &(i32, &(usize, Instant))| {
+            *asked == node && world.may_have_forgotten(node, *sent) && !world.is_disk_lost_since(*sent)
+        };
+        keyed.filter(is_unsettled).map(|(key, _)| key).collect()
+    }
 }

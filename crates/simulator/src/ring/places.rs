@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 
 use cluster::membership::Known;
 use runtime::MemoryDisk;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{PORT, World};
@@ -96,6 +97,7 @@ impl World {
             self.places.lost_ids.borrow_mut().extend(had);
             self.places.lose(node);
             self.forgets(node, self.stage.begun);
+            self.disk_lost_at.set(Some(Instant::now()));
             self.stage.hosts.put_disk(node, MemoryDisk::new());
             self.stage.faults.count(Fault::LostDisk);
             self.ways.add(Way::LostDisk, 1);

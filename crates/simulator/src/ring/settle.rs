@@ -20,6 +20,7 @@ use super::table::{Place, Table};
 use super::visitor::Visitor;
 use crate::scenario::Violation;
 use crate::served::{Ended, spelled};
+use crate::ways::Way;
 
 /// Within this time all come together: the longest pause of a connection, the time to make one, and elections.
 pub(super) const BOUND: Duration = Duration::from_secs(60);
@@ -240,6 +241,32 @@ async fn read_untouched(client: &mut Client, world: &World) -> Result<(), Violat
             let (one, other) = (shown[place], other[place]);
             let what = format!("{place:?} is {one:?} through node 0, and {other:?} through node {node}");
             return Err(Violation::new(what));
+        }
+    }
+    settled_again(client, world).await
+}
+
+/// What a node that was killed has of its own last writes it has sent to all replicas, where each node is one.
+async fn settled_again(client: &mut Client, world: &World) -> Result<(), Violation> {
+    if world.plan.factors.of(Table::Once).total() < world.node_count() {
+        return Ok(());
+    }
+    for node in 0..world.node_count() {
+        let unsettled = Read::whole(Table::Once, client.once.unsettled_keys(world, node));
+        let own = client.read(node, Consistency::One, &unsettled).await?;
+        let own: Vec<_> = own.into_iter().filter(|(_, value)| value.is_some()).collect();
+        world.ways.add(Way::Unsettled, own.len() as u64);
+        for other in (0..world.node_count()).filter(|other| *other != node && !own.is_empty()) {
+            let shown: BTreeMap<_, _> =
+                client.read(other, Consistency::One, &unsettled).await?.into_iter().collect();
+            if let Some((place, value)) = own.iter().find(|(place, value)| shown.get(place) != Some(value)) {
+                let shown = shown.get(place);
+                let what = format!(
+                    "{place:?} is {value:?} through node {node}, which wrote it and was killed, and {shown:?} \
+                                    through node {other}"
+                );
+                return Err(Violation::new(what));
+            }
         }
     }
     Ok(())

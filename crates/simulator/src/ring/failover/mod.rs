@@ -10,7 +10,8 @@
 //!   closed load ─► what they bear ─► half of it ─┬─ kill ─────────► worst 100 ms, and again when it is back
 //!                                                ├─ stands still ─► reads of 99%
 //!                                                ├─ cut off ──────► the same
-//!                                                └─ away for 60 s ► what it has missed is sent, and all are equal
+//!                                                ├─ away for 60 s ► what it has missed is sent, and all are equal
+//!                                                └─ back at once ─► what others may have missed of its writes is sent
 //! ```
 //!
 //! The timer of paused time ticks once a millisecond, so no figure is finer.

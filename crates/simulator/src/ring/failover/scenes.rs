@@ -39,6 +39,10 @@ const SLOW_MAX: Duration = Duration::from_millis(300);
 const SENT_TIMES_MIN: f64 = 3.0;
 /// So long after the last of it all replicas are equal.
 const EQUAL_WITHIN: Duration = Duration::from_secs(2);
+/// A node that was killed has looked by then what others may have missed of its writes.
+const LOOKED_AFTER: Duration = Duration::from_millis(500);
+/// By then they have it.
+const SETTLED_WITHIN: Duration = Duration::from_secs(2);
 
 /// The node that is hit.
 const HIT: usize = 1;
@@ -65,6 +69,7 @@ pub(super) async fn play(world: &Rc<World>, load: &Load) -> Result<(), Violation
         missed.extend(play_one(world, load, rate, (scene, number as u64 + 2)).await?);
     }
     missed.extend(be_away(world, load, rate).await?);
+    missed.extend(return_at_once(world, load, rate).await?);
     match missed.is_empty() {
         true => Ok(()),
         false => Err(Violation::new(missed.join("; "))),
@@ -168,6 +173,14 @@ impl World {
         self.stage.hosts.put_disk(number, left);
     }
 
+    /// Slots in which others have missed something, as far as that node knows.
+    fn owed_by(&self, number: usize) -> usize {
+        let lives = self.lives.borrow();
+        let hosts = lives.iter().flatten().map(Known::host_id);
+        let marks = self.marks.borrow();
+        marks[number].as_ref().map_or(0, |marks| hosts.map(|host| marks.slot_count(host)).sum())
+    }
+
     fn owed_to(&self, host: Uuid) -> usize {
         self.marks.borrow().iter().flatten().map(|marks: &Marks| marks.slot_count(host)).sum()
     }
@@ -229,6 +242,39 @@ async fn be_away(world: &Rc<World>, load: &Load, rate: f64) -> Result<Vec<String
         ),
     ];
     Ok(figures.into_iter().flatten().collect())
+}
+
+/// A node is killed and started again at once: it does not know which of its last writes the others have.
+async fn return_at_once(world: &Rc<World>, load: &Load, rate: f64) -> Result<Vec<String>, Violation> {
+    let begun = Instant::now();
+    load.offer(rate, begun + BEFORE).await;
+    world.kill_one(HIT).await;
+    start(world, HIT, 10);
+    let settling = async {
+        settle::all_serve(world).await;
+        let (serves, mut slot_count) = (Instant::now(), 0);
+        // It has looked by then.
+        while serves.elapsed() < LOOKED_AFTER || world.owed_by(HIT) > 0 {
+            slot_count = slot_count.max(world.owed_by(HIT));
+            sleep(LOOK_EVERY).await;
+        }
+        (serves, slot_count, Instant::now())
+    };
+    let (serves, slot_count, settled) = tokio::select! {
+        biased;
+        settled = settling => settled,
+        () = load.offer(rate, begun + BACK_WITHIN) => {
+            let left = world.owed_by(HIT);
+            return Err(Violation::new(format!("{left} slots were not settled within {BACK_WITHIN:?}")));
+        }
+    };
+    load.drain().await;
+    let took = settled - serves;
+    let what = format!(
+        "Killed and back at once: {slot_count} slots were not known to be settled, and were {} ms later",
+        took.as_millis()
+    );
+    Ok(tell(world, took <= SETTLED_WITHIN, what).into_iter().collect())
 }
 
 /// How long it takes until each node by itself shows what all together do.
