@@ -57,7 +57,7 @@ impl<'a> Turmoil<'a> {
             sleep(Duration::from_millis(self.dice.between(1, 2_000))).await;
             let node_count = self.incarnations.len();
             let (one, other) = (self.dice.below(node_count), self.dice.below(node_count));
-            match self.dice.below(16) {
+            match self.dice.below(18) {
                 0 | 1 => {
                     (self.acts.count)(Fault::Cut);
                     self.note(format_args!("cut from {one} to {other}"));
@@ -75,6 +75,7 @@ impl<'a> Turmoil<'a> {
                 }
                 7 | 8 => self.kill(one).await,
                 9 => self.cut_power_soon(one),
+                11 => self.fail_slowly(one).await,
                 14 => self.pause(one),
                 15 => (0..node_count).for_each(|node| self.go_on(node)),
                 10 if self.dice.one_in(6) => {
@@ -167,6 +168,18 @@ impl<'a> Turmoil<'a> {
                 self.network.cut(address(node), address(other));
             }
         }
+    }
+
+    /// A node no longer reaches some of the others, and is killed a moment later.
+    async fn fail_slowly(&self, node: usize) {
+        (self.acts.count)(Fault::Cut);
+        let others = (0..self.incarnations.len()).filter(|other| *other != node);
+        for other in others.filter(|_| self.dice.one_in(2)) {
+            self.note(format_args!("cut from {node} to {other}"));
+            self.network.cut(address(node), address(other));
+        }
+        sleep(Duration::from_millis(self.dice.between(1, 1_000))).await;
+        self.kill(node).await;
     }
 
     /// Has a node lose its power at one of the next changes of its disk.

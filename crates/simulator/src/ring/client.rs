@@ -16,7 +16,7 @@ use super::World;
 use super::expiry::Expiry;
 use super::level::At;
 use super::model::{Effect, Model};
-use super::once::Once;
+use super::once::{Batched, Once};
 use super::statement::{Change, Read, Seen};
 use super::table::{Place, Table};
 use super::visitor::{PATIENCE, Visitor};
@@ -30,6 +30,8 @@ use crate::ways::Way;
 const KEYS_PER_CLIENT: i32 = 3;
 /// The stream of such a write, beside those of a burst.
 const ONCE_STREAM: i16 = 7;
+/// That of a batch of such writes.
+const BATCHED_STREAM: i16 = 8;
 /// Between two bursts.
 const PAUSE_MAX_MICROS: u64 = 200_000;
 /// How long what does not live for ever lives at most.
@@ -46,6 +48,8 @@ pub(crate) struct Client {
     last: i64,
     /// Rows that it has written once.
     pub(super) once: Once,
+    /// The same by logged batches.
+    pub(super) batched: Batched,
     /// Which node has given the timestamp of a write to the table where nodes do.
     pub(super) stamped_by: BTreeMap<i64, usize>,
     /// The node that it asks, and the data centre of that.
@@ -124,6 +128,7 @@ impl Client {
             model,
             last: 0,
             once: Once::of(number),
+            batched: Batched::of(number),
             stamped_by: BTreeMap::new(),
             node: 0,
             center: 0,
@@ -232,8 +237,11 @@ impl Client {
         if self.visitor.dice.one_in(2) {
             let number = self.next_number();
             let key = self.once.next_key(node);
-            let change = Change::once(key, number);
+            let change = Change::once(Table::Once, key, number);
             asked.insert(ONCE_STREAM, self.put_change(connection, ONCE_STREAM, change, number).await?);
+        }
+        if self.visitor.dice.one_in(2) {
+            asked.insert(BATCHED_STREAM, self.put_batched(connection).await?);
         }
         for stream in 1..=*self.visitor.dice.pick(&[1, 1, 2, 6]) {
             let partition = partitions.remove(self.visitor.dice.below(partitions.len()));
@@ -304,15 +312,43 @@ impl Client {
         stream: i16,
         partitions: &mut Vec<(Table, i32)>,
     ) -> Result<Asked, Ended> {
-        let (number, at, is_logged) = (self.next_number(), self.roll_level(), self.visitor.dice.one_in(2));
-        let (mut statements, mut effects) = (Vec::new(), Vec::new());
+        let (number, is_logged) = (self.next_number(), self.visitor.dice.one_in(2));
+        let mut changes = Vec::new();
         for _ in 0..self.visitor.dice.between(1, 4) {
             let index = self.visitor.dice.below(partitions.len());
             if partitions[index].0 == Table::Stamped {
                 continue;
             }
-            let change = Change::roll(&self.visitor.dice, partitions.remove(index), number);
-            let query = match self.visitor.dice.one_in(2) {
+            changes.push(Change::roll(&self.visitor.dice, partitions.remove(index), number));
+        }
+        self.put_batch_of(connection, stream, (number, is_logged), changes).await
+    }
+
+    /// A logged batch of rows that are written once, now and then with one of a table that may be dropped meanwhile.
+    async fn put_batched(&mut self, connection: &mut Connection) -> Result<Asked, Ended> {
+        let number = self.next_number();
+        let mut changes: Vec<Change> = (0..self.visitor.dice.between(2, 4))
+            .map(|_| Change::once(Table::Batched, self.batched.next_key(), number))
+            .collect();
+        let passing = self.world.passing.borrow().clone();
+        if let Some(table) = passing.filter(|_| self.visitor.dice.one_in(2)) {
+            changes.push(Change::passing(&table, self.number.into()));
+        }
+        self.put_batch_of(connection, BATCHED_STREAM, (number, true), changes).await
+    }
+
+    async fn put_batch_of(
+        &mut self,
+        connection: &mut Connection,
+        stream: i16,
+        (number, is_logged): (i64, bool),
+        changes: Vec<Change>,
+    ) -> Result<Asked, Ended> {
+        let at = self.roll_level();
+        let (mut statements, mut effects) = (Vec::new(), Vec::new());
+        for change in changes {
+            // A table that may be gone is not prepared for.
+            let query = match !change.effects.is_empty() && self.visitor.dice.one_in(2) {
                 true => BatchQuery::Prepared(connection.prepare(&change.text(None)).await?),
                 false => BatchQuery::Text(Text::from(change.text(None).as_str())),
             };

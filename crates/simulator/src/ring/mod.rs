@@ -127,6 +127,8 @@ pub(crate) struct World {
     pub(crate) emptied: RefCell<BTreeSet<String>>,
     /// And whether the row that was written behind that is acknowledged.
     pub(crate) emptied_for_sure: RefCell<BTreeMap<String, bool>>,
+    /// A table that is there for a while, for whoever writes to it.
+    pub(crate) passing: RefCell<Option<String>>,
     /// Are the tables of clients there?
     pub(crate) has_tables: Cell<bool>,
     /// Does a node stay away, while the others must serve?
@@ -156,6 +158,7 @@ impl World {
             definitions: RefCell::default(),
             emptied: RefCell::default(),
             emptied_for_sure: RefCell::default(),
+            passing: RefCell::default(),
             has_tables: Cell::default(),
             is_one_away: Cell::default(),
             is_settled: Cell::default(),

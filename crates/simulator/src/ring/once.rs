@@ -7,6 +7,32 @@ use super::World;
 /// Keys of a client; more than it writes.
 const KEYS_PER_CLIENT: i32 = 100_000;
 
+/// The first key of a client.
+fn first_key(client: u8) -> i32 {
+    (i32::from(client) + 1) * KEYS_PER_CLIENT
+}
+
+/// Keys that a client has written once each, several in a logged batch.
+pub(crate) struct Batched(std::ops::Range<i32>);
+
+impl Batched {
+    /// None yet.
+    pub(crate) fn of(client: u8) -> Batched {
+        Batched(first_key(client)..first_key(client))
+    }
+
+    /// The key of one that is written now.
+    pub(crate) fn next_key(&mut self) -> i32 {
+        self.0.end += 1;
+        self.0.end - 1
+    }
+
+    /// All of them.
+    pub(crate) fn keys(&self) -> Vec<i32> {
+        self.0.clone().collect()
+    }
+}
+
 /// The rows of one client.
 pub(crate) struct Once {
     first_key: i32,
@@ -17,7 +43,7 @@ pub(crate) struct Once {
 impl Once {
     /// None yet.
     pub(crate) fn of(client: u8) -> Once {
-        Once { first_key: (i32::from(client) + 1) * KEYS_PER_CLIENT, asked: Vec::new() }
+        Once { first_key: first_key(client), asked: Vec::new() }
     }
 
     /// The key of one that a node is asked to write now.

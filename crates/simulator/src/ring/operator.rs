@@ -23,6 +23,8 @@ const ROWS_TO_BE_EMPTIED: u32 = 12;
 const OWN_COUNT_MAX: usize = 6;
 /// So many rows are written at once before a table is dropped.
 const ROWS_IN_BATCH: u32 = 12;
+/// So long a table is there for others.
+const PASSES_WITHIN_MILLIS: u64 = 4_000;
 /// The key of the row that is written when it is empty.
 const ROW_BEHIND: i32 = 77;
 /// So often the tables of clients are asked for.
@@ -180,21 +182,26 @@ impl Operator {
         Ok(())
     }
 
-    /// Makes a table whose rows have one replica each, and drops it behind a logged batch, whatever came of that: it
-    /// may be under way.
+    /// Makes a table, and drops it behind a logged batch, whatever came of that: it may be under way, and so may those
+    /// of clients that write to it and to others meanwhile.
     async fn make_for_a_moment(&mut self) -> Result<(), Violation> {
-        let table = format!("one.brief{}x{}", self.number, self.last);
+        let keyspace = *self.visitor.dice.pick(&["one", "several"]);
+        let table = format!("{keyspace}.brief{}x{}", self.number, self.last);
         let name = format!("{table}.v");
         self.make(&format!("CREATE TABLE {table} (k int PRIMARY KEY, v int)"), &name, &name).await?;
         let (Some(node), [_]) = (self.some_node(), &self.world.definitions.borrow().sure(&name)[..]) else {
             return Ok(());
         };
+        self.world.passing.replace(Some(table.clone()));
+        sleep(Duration::from_millis(self.visitor.dice.between(0, PASSES_WITHIN_MILLIS))).await;
         let writes = (0..ROWS_IN_BATCH).map(|k| format!("INSERT INTO {table} (k, v) VALUES ({k}, 1);"));
         let batch = format!("BEGIN BATCH {} APPLY BATCH", writes.collect::<Vec<_>>().join(" "));
         let answered = self.visitor.ask(node, &batch, Consistency::One).await;
         self.world.ways.add(Way::DroppedUnderWay, u64::from(!matches!(answered, Ok(Response::Void))));
         self.world.stage.note(format_args!("operator {}: batch to {table}: {answered:?}", self.number));
-        self.drop(&name).await
+        let dropped = self.drop(&name).await;
+        self.world.passing.borrow_mut().take_if(|passing| *passing == table);
+        dropped
     }
 
     /// Writes to a table of its own and empties it: from then on it shows only what is written behind that, whatever

@@ -32,6 +32,8 @@ const BELIEVED_MAX_MICROS: i64 = 10_000_000;
 const ORDERED_KEY: i32 = -1;
 /// So often batches are looked at while a node is away: longer than they rest before they are written again.
 const TRIES_WITHOUT_MAX: usize = 60;
+/// So many rows are read together: where disks and networks are slow, all of them take too long.
+const KEYS_TOGETHER: usize = 50;
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -109,7 +111,8 @@ pub(super) async fn check_batches_without(
         client.heed_losses();
         for tries in 1.. {
             let tables = Table::WORKED_ON.into_iter().filter(|table| *table != Table::Single);
-            let shown = client.read_tables(node, Consistency::Quorum, tables).await?;
+            let mut shown = client.read_tables(node, Consistency::Quorum, tables).await?;
+            shown.extend(client.read_batched(node, Consistency::Quorum).await?);
             let Some(torn) = client.model.half_written(&shown, false) else { break };
             if tries == TRIES_WITHOUT_MAX {
                 return Err(Violation::new(format!("without node {away} {torn}")));
@@ -283,7 +286,10 @@ impl Client {
         }
         let mut tries = 0;
         // A replica that was away is given its part when it is back.
-        while let Some(torn) = self.model.half_written(&shown, true) {
+        loop {
+            let mut with_batched = shown.clone();
+            with_batched.extend(self.read_batched(0, Consistency::All).await?);
+            let Some(torn) = self.model.half_written(&with_batched, true) else { break };
             tries += 1;
             if tries == TRIES_MAX {
                 return Err(Violation::new(torn));
@@ -351,6 +357,19 @@ impl Client {
             }
         }
         Ok(places)
+    }
+
+    /// All rows that it has written once, in logged batches.
+    async fn read_batched(
+        &mut self,
+        node: usize,
+        level: Consistency,
+    ) -> Result<Vec<(Place, Option<i64>)>, Violation> {
+        let mut shown = Vec::new();
+        for keys in self.batched.keys().chunks(KEYS_TOGETHER) {
+            shown.extend(self.read(node, level, &Read::partitions(Table::Batched, keys)).await?);
+        }
+        Ok(shown)
     }
 
     async fn read(

@@ -43,9 +43,16 @@ impl Change {
         Change { time_to_live, ..self }
     }
 
-    /// A row that is written once.
-    pub(crate) fn once(key: i32, number: i64) -> Change {
-        Maker { table: Table::Once, key, number }.insert()
+    /// A row of that table that is written once.
+    pub(crate) fn once(table: Table, key: i32, number: i64) -> Change {
+        Maker { table, key, number }.insert()
+    }
+
+    /// A row of a table that somebody may drop at any moment: nobody looks for it.
+    pub(crate) fn passing(table: &str, key: i32) -> Change {
+        let text = format!("INSERT INTO {table} (k, v) VALUES (?, ?){{}}");
+        let values = vec![Bound::Int(key), Bound::Int(1)];
+        Change { text, values, effects: Vec::new(), time_to_live: None }
     }
 
     /// The text, with a timestamp or without.

@@ -22,17 +22,22 @@ pub(crate) enum Table {
     /// A row for each key, which is written once and read by nobody before the end: no later write and no read brings a
     /// replica what it has missed.
     Once,
+    /// A row for each key, which is written once, by a logged batch: no later write hides that a part of it is missing.
+    Batched,
 }
 
 impl Table {
-    pub(crate) const ALL: [Table; 5] = [Table::Flat, Table::Single, Table::Wide, Table::Stamped, Table::Once];
+    pub(crate) const ALL: [Table; 6] =
+        [Table::Flat, Table::Single, Table::Wide, Table::Stamped, Table::Once, Table::Batched];
     /// Those with few keys, which are written and read again and again.
     pub(crate) const WORKED_ON: [Table; 4] = [Table::Flat, Table::Single, Table::Wide, Table::Stamped];
 
     /// What makes it, after its name.
     pub(crate) fn definition(self) -> &'static str {
         match self {
-            Table::Flat | Table::Single | Table::Stamped | Table::Once => "(k int PRIMARY KEY, v int)",
+            Table::Flat | Table::Single | Table::Stamped | Table::Once | Table::Batched => {
+                "(k int PRIMARY KEY, v int)"
+            }
             Table::Wide => "(k int, c int, s int static, v int, PRIMARY KEY (k, c))",
         }
     }
@@ -71,6 +76,7 @@ impl fmt::Display for Table {
             Table::Wide => "several.wide",
             Table::Stamped => "several.stamped",
             Table::Once => "several.once",
+            Table::Batched => "several.batched",
         })
     }
 }
