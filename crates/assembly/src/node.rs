@@ -17,7 +17,9 @@ use coordinator::{BatchReplay, Coordinator, CoordinatorError, Node, follow};
 use query::{AnswerMemory, Engine, LargeAnswer, PreparedTexts, Timeouts};
 use runtime::Runtime;
 use schema::Schema;
-use storage::{Directory, Layout, LocalShards, Recovered, RunningShards, ShardHandle, Shards, StorageOptions};
+use storage::{
+    Directory, Layout, LocalShards, Recovered, RunningShards, ShardHandle, Shards, StorageOptions,
+};
 use tokio::sync::oneshot::{self, error::RecvError};
 
 use crate::memory::ClientMemory;

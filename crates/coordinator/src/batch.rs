@@ -239,7 +239,8 @@ impl LoggedBatch {
         self.recorders.is_here = written.is_some();
         let is_kept_here = written.as_ref().is_some_and(Result::is_ok);
         let received = keeping.kept + u32::from(is_kept_here);
-        let required = keeping.kept + keeping.silent + u32::from(self.recorders.is_here);
+        let possible = keeping.kept + keeping.silent + u32::from(self.recorders.is_here);
+        let required = possible.min(RECORD_COUNT as u32);
         let unrecorded = CoordinatorError::Unrecorded { received, required };
         match written {
             Some(Err(error)) => {

@@ -323,7 +323,7 @@ impl Coordinator {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{IpAddr, Ipv4Addr};
+    use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
     use ring::allocation::{Newcomer, found};
     use ring::{NodeIndex, Strategy};
@@ -334,6 +334,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::replicas::requirement::Requirement;
     use crate::replicas::{Marks, RingView, Way};
 
     /// A statement of that number.
@@ -369,7 +370,8 @@ mod tests {
         let newcomer = Newcomer { host_id, data_center: "dc1".into(), rack: "r1".into(), num_tokens: 1 };
         let topology = Arc::new(found(&[newcomer], 1).expect("a ring"));
         let here = topology.index_of(host_id).expect("it is in the ring");
-        let way = Way { address: IpAddr::V4(Ipv4Addr::LOCALHOST), remote: None, has_rows: true };
+        let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7000);
+        let way = Way { address, remote: None, has_rows: true };
         let keyspaces = [("k".to_owned(), Strategy::Simple { factor: 1 })];
         let view = Rc::new(RingView::new(&topology, here, vec![way], keyspaces));
         Rc::new(Replicas::new(view, shards.handles()[0].clone(), Marks::new(1, Arc::default())))
@@ -388,17 +390,19 @@ mod tests {
     }
 
     /// Ways in which others can have a say, no two the same.
-    fn rings(shards: &LocalShards) -> Vec<Option<Box<InRing>>> {
+    fn rings(shards: &LocalShards) -> Vec<Option<InRing>> {
         let (one, other) = (replicas(shards), replicas(shards));
-        let nodes = |nodes: &[u16]| nodes.iter().copied().map(NodeIndex).collect::<Others>();
-        let any = Requirement::Anywhere;
+        let partners = |nodes: &[u16], count| {
+            let nodes = nodes.iter().copied().map(NodeIndex).collect();
+            Rc::new(Partners { nodes, requirement: Requirement::Anywhere(count) })
+        };
         vec![
-            InRing::of(Rc::clone(&one), nodes(&[]), any(1)),
-            InRing::of(Rc::clone(&one), nodes(&[1]), any(1)),
-            InRing::of(Rc::clone(&one), nodes(&[1]), any(2)),
-            InRing::of(Rc::clone(&one), nodes(&[1, 2]), any(1)),
-            InRing::of(one, nodes(&[2, 3]), any(2)),
-            InRing::of(other, nodes(&[1]), any(1)),
+            InRing::of(Rc::clone(&one), partners(&[], 1)),
+            InRing::of(Rc::clone(&one), partners(&[1], 1)),
+            InRing::of(Rc::clone(&one), partners(&[1], 2)),
+            InRing::of(Rc::clone(&one), partners(&[1, 2], 1)),
+            InRing::of(one, partners(&[2, 3], 2)),
+            InRing::of(other, partners(&[1], 1)),
         ]
     }
 

@@ -43,7 +43,7 @@ fn row(table: &Table, clustering: &Clustering, timestamp: i64, value_bytes: usiz
     row.cell(id("v"), CellRef::live(timestamp, &vec![7; value_bytes]));
     if value_bytes >= LARGE_ROW_BYTES {
         let cells = [CellRef::live(timestamp, b"value").with_path(b"key")];
-        row.complex(id("w"), DeletionTime::LIVE, cells.into_iter());
+        row.complex(id("w"), DeletionTime::LIVE, cells);
     }
     row.finish()
 }

@@ -98,7 +98,11 @@ fn who_asks_hears_of_the_batch_log_when_those_who_are_to_keep_a_batch_do_not_ans
                 ..
             }) => {
                 let told = (consistency, received, block_for, write_type);
-                assert_eq!(told, (Consistency::Two, 0, 2, WriteType::BatchLog));
+                assert_eq!(
+                    told,
+                    (Consistency::Two, 1, 2, WriteType::BatchLog),
+                    "node 0 has recorded it, too"
+                );
             }
             other => panic!("{other:?}"),
         }
