@@ -1,16 +1,31 @@
 //! What the tests of the log share: a runtime in virtual time over a memory disk.
 
+#![allow(dead_code, reason = "each test uses a part of it")]
+
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use commitlog::{CommitLogError, Replayed, TornTail, replay};
+use commitlog::{CommitLog, CommitLogError, CommitLogOptions, Replayed, SyncMode, TornTail, replay};
 use runtime::{
     Background, Disk, Failsafe, Io, MemoryDisk, Network, Plants, Runtime, SeededRandom, VirtualClock,
 };
 
 pub(crate) const DIRECTORY: &str = "/data/commitlog";
+
+/// Of segments that a few records fill.
+pub(crate) const SMALL: CommitLogOptions = CommitLogOptions {
+    segment_bytes: 4096,
+    sync: SyncMode::Group { window: Duration::ZERO },
+    segment_above: 0,
+    goes_on_after_failure: false,
+    spare_segments_max: 2,
+};
+
+pub(crate) fn open(disk: &MemoryDisk, stream: u32, options: CommitLogOptions) -> CommitLog {
+    CommitLog::open(&runtime_over(disk), Path::new(DIRECTORY), stream, options).expect("open")
+}
 
 /// Runs `body` in paused time on one thread. Whatever tasks are left die with it, as in a crash.
 pub(crate) fn in_virtual_time<T>(body: impl Future<Output = T>) -> T {

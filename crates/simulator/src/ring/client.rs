@@ -235,7 +235,7 @@ impl Client {
             asked.insert(0, self.put_batch(connection, 0, &mut partitions).await?);
         }
         if self.visitor.dice.one_in(2) {
-            let number = self.next_number();
+            let number = next_number(&mut self.last);
             let key = self.once.next_key(node);
             let change = Change::once(Table::Once, key, number);
             asked.insert(ONCE_STREAM, self.put_change(connection, ONCE_STREAM, change, number).await?);
@@ -257,22 +257,13 @@ impl Client {
         Ok(asked)
     }
 
-    fn roll_level(&self) -> At {
-        At { level: *self.visitor.dice.pick(self.world.plan.factors.levels()), center: self.center }
-    }
-
-    fn next_number(&mut self) -> i64 {
-        self.last += 1;
-        self.last
-    }
-
     async fn put_write(
         &mut self,
         connection: &mut Connection,
         stream: i16,
         partition: (Table, i32),
     ) -> Result<Asked, Ended> {
-        let number = self.next_number();
+        let number = next_number(&mut self.last);
         let mut change = Change::roll(&self.visitor.dice, partition, number);
         if self.world.plan.do_rows_expire() && self.visitor.dice.one_in(6) {
             change = change.living(self.visitor.dice.between(1, SECONDS_TO_LIVE_MAX) as u32);
@@ -287,7 +278,7 @@ impl Client {
         change: Change,
         number: i64,
     ) -> Result<Asked, Ended> {
-        let at = self.roll_level();
+        let at = roll_level(self);
         self.world.ways.add(Way::Deletion, u64::from(change.is_deletion()));
         let is_stamped = change.effects.iter().any(|(place, _)| place.table == Table::Stamped);
         let timestamp = (!is_stamped).then_some(number);
@@ -312,7 +303,7 @@ impl Client {
         stream: i16,
         partitions: &mut Vec<(Table, i32)>,
     ) -> Result<Asked, Ended> {
-        let (number, is_logged) = (self.next_number(), self.visitor.dice.one_in(2));
+        let (number, is_logged) = (next_number(&mut self.last), self.visitor.dice.one_in(2));
         let mut changes = Vec::new();
         for _ in 0..self.visitor.dice.between(1, 4) {
             let index = self.visitor.dice.below(partitions.len());
@@ -326,7 +317,7 @@ impl Client {
 
     /// A logged batch of rows that are written once, now and then with one of a table that may be dropped meanwhile.
     async fn put_batched(&mut self, connection: &mut Connection) -> Result<Asked, Ended> {
-        let number = self.next_number();
+        let number = next_number(&mut self.last);
         let mut changes: Vec<Change> = (0..self.visitor.dice.between(2, 4))
             .map(|_| Change::once(Table::Batched, self.batched.next_key(), number))
             .collect();
@@ -344,7 +335,7 @@ impl Client {
         (number, is_logged): (i64, bool),
         changes: Vec<Change>,
     ) -> Result<Asked, Ended> {
-        let at = self.roll_level();
+        let at = roll_level(self);
         let (mut statements, mut effects) = (Vec::new(), Vec::new());
         for change in changes {
             // A table that may be gone is not prepared for.
@@ -370,7 +361,7 @@ impl Client {
     }
 
     async fn put_read(&self, connection: &mut Connection, stream: i16, read: Read) -> Result<Asked, Ended> {
-        let at = self.roll_level();
+        let at = roll_level(self);
         let page_size = *self.visitor.dice.pick(&[None, None, Some(1), Some(3), Some(5_000)]);
         let form = form(&self.visitor.dice, connection, &read.text, &read.values).await?;
         let parameters = QueryParameters { page_size, ..QueryParameters::at(at.level) };
@@ -410,10 +401,10 @@ impl Client {
                 Asked::Read { read, at, page_size, form, mut seen, page_count, asked },
                 Response::Rows(page),
             ) => {
-                read.take(&page, &mut seen).map_err(|what| self.read_wrong(&read, what))?;
+                read.take(&page, &mut seen).map_err(|what| read_wrong(self.number, &read, what))?;
                 if let Some(state) = page.paging_state {
                     if page_count == PAGES_MAX {
-                        return Err(self.read_wrong(&read, "it never ends"));
+                        return Err(read_wrong(self.number, &read, "it never ends"));
                     }
                     self.world.ways.add(Way::Page, 1);
                     let parameters = QueryParameters {
@@ -448,11 +439,13 @@ impl Client {
         let factors = self.world.plan.factors.of(read.table);
         let reach = at.reach(factors);
         if !reach.is_within(factors) {
-            return Err(self.read_wrong(read, format!("it was answered at {at:?}")));
+            return Err(read_wrong(self.number, read, format!("it was answered at {at:?}")));
         }
         for (place, value) in seen.list() {
             let shown = self.model.show(*place, *value, reach, asked);
-            shown.map_err(|violation| self.read_wrong(read, format!("at {at:?}: {violation}; {seen}")))?;
+            shown.map_err(|violation| {
+                read_wrong(self.number, read, format!("at {at:?}: {violation}; {seen}"))
+            })?;
         }
         Ok(seen)
     }
@@ -487,13 +480,23 @@ impl Client {
         Ok(())
     }
 
-    fn read_wrong(&self, read: &Read, what: impl std::fmt::Display) -> Ended {
-        wrong(format!("client {}: {} {:?}: {what}", self.number, read.text, read.values))
-    }
-
     fn note(&self, line: impl std::fmt::Display) {
         self.world.stage.note(format_args!("client {}: {line}", self.number));
     }
+}
+
+fn roll_level(client: &Client) -> At {
+    At { level: *client.visitor.dice.pick(client.world.plan.factors.levels()), center: client.center }
+}
+
+fn next_number(last: &mut i64) -> i64 {
+    *last += 1;
+    *last
+}
+
+/// What a client of that number has read is not what it may have.
+fn read_wrong(client: u8, read: &Read, what: impl std::fmt::Display) -> Ended {
+    wrong(format!("client {client}: {} {:?}: {what}", read.text, read.values))
 }
 
 fn is_of_schema(message: &str) -> bool {
