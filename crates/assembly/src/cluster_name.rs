@@ -18,24 +18,27 @@ fn path(layout: &Layout) -> PathBuf {
 /// # Errors
 /// It is another one, or the disk fails.
 pub(crate) fn check(disk: &dyn Disk, layout: &Layout, configured: &str) -> Result<(), AssemblyError> {
-    match read_state::<String>(disk, &path(layout))? {
-        Some(saved) if saved != configured => {
-            Err(AssemblyError::ClusterName { saved, configured: configured.to_owned() })
-        }
-        Some(_) | None => Ok(()),
-    }
+    is_kept(disk, layout, configured).map(drop)
 }
 
 /// Keeps it: the node is a member.
 ///
 /// # Errors
-/// The disk fails.
+/// As [`check`].
 pub(crate) fn keep(disk: &dyn Disk, layout: &Layout, configured: &str) -> Result<(), AssemblyError> {
-    match read_state::<String>(disk, &path(layout))? {
-        Some(saved) => assert_eq!(saved, configured, "it was checked"),
-        None => write_state(disk, &path(layout), &configured)?,
+    if !is_kept(disk, layout, configured)? {
+        write_state(disk, &path(layout), &configured)?;
     }
     Ok(())
+}
+
+fn is_kept(disk: &dyn Disk, layout: &Layout, configured: &str) -> Result<bool, AssemblyError> {
+    match read_state::<String>(disk, &path(layout))? {
+        Some(saved) if saved != configured => {
+            Err(AssemblyError::ClusterName { saved, configured: configured.to_owned() })
+        }
+        saved => Ok(saved.is_some()),
+    }
 }
 
 #[cfg(test)]

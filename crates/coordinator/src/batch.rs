@@ -62,9 +62,10 @@ pub struct BatchProgress(Rc<Recording>);
 #[derive(Debug, Default)]
 struct Recording {
     is_over: Cell<bool>,
-    /// So many nodes are to record it, and have said that they did.
+    /// So many nodes are to record it.
     required: Cell<u32>,
-    received: Cell<u32>,
+    /// What those have said so far that are to keep it.
+    heard: Cell<Keeping>,
 }
 
 impl BatchProgress {
@@ -75,7 +76,7 @@ impl BatchProgress {
 
     /// What a client hears that can not wait until it is recorded.
     pub fn unrecorded(&self) -> CoordinatorError {
-        let (received, required) = (self.0.received.get(), self.0.required.get().max(1));
+        let (received, required) = (self.0.heard.get().kept, self.0.required.get().max(1));
         CoordinatorError::Unrecorded { received, required }
     }
 }
@@ -261,8 +262,7 @@ impl LoggedBatch {
         planned_on: u64,
         progress: &BatchProgress,
     ) -> (Keeping, Option<Result<(), CoordinatorError>>) {
-        let heard = Cell::new(Keeping::default());
-        let mut asked = pin!(self.ask_keepers(mutations, progress, &heard));
+        let mut asked = pin!(self.ask_keepers(mutations, progress));
         if !self.recorders.is_here
             && let Ok(keeping) = timeout(KEEPER_LATE, &mut asked).await
         {
@@ -271,7 +271,7 @@ impl LoggedBatch {
         match select(asked, pin!(self.record_here(mutations, planned_on))).await {
             Either::Left((keeping, here)) => (keeping, Some(here.await)),
             Either::Right((written, asked)) => {
-                let keeping = heard.get();
+                let keeping = progress.0.heard.get();
                 let are_two = written.is_ok() && keeping.kept as usize + 1 >= RECORD_COUNT;
                 let silent = self.recorders.keepers.len() as u32 - keeping.kept - keeping.refused;
                 let keeping = if are_two { Keeping { silent, ..keeping } } else { asked.await };
@@ -286,21 +286,13 @@ impl LoggedBatch {
         write_synced(&self.coordinator, record).await
     }
 
-    async fn ask_keepers(
-        &self,
-        mutations: &[Mutation],
-        progress: &BatchProgress,
-        heard: &Cell<Keeping>,
-    ) -> Keeping {
+    async fn ask_keepers(&self, mutations: &[Mutation], progress: &BatchProgress) -> Keeping {
         let Recorders { keepers, replicas: Some(replicas), .. } = &self.recorders else {
             return Keeping::default();
         };
         let deadline = Instant::now() + self.coordinator.patience(TimeoutKind::Write);
-        let hear = |keeping: &Keeping| {
-            heard.set(*keeping);
-            progress.0.received.set(keeping.kept);
-        };
-        keep_batch(replicas, keepers, (self.id, mutations), deadline, hear).await
+        let heard = |keeping: &Keeping| progress.0.heard.set(*keeping);
+        keep_batch(replicas, keepers, (self.id, mutations), deadline, heard).await
     }
 
     /// Other nodes need not keep it any more.

@@ -136,12 +136,15 @@ async fn write_to_replicas(
     mutations: Vec<Mutation>,
     consistency: Consistency,
 ) -> Result<(), CoordinatorError> {
-    let to_keep = if consistency == Consistency::Any { mutations.clone() } else { Vec::new() };
-    match replicas.write(mutations, consistency, coordinator.patience(TimeoutKind::Write)).await {
-        Err(ReplicaError::Unavailable { .. }) if consistency == Consistency::Any => {
+    let patience = coordinator.patience(TimeoutKind::Write);
+    if consistency != Consistency::Any {
+        return Ok(replicas.write(mutations, consistency, patience).await?);
+    }
+    match replicas.write(mutations.clone(), consistency, patience).await {
+        Err(ReplicaError::Unavailable { .. }) => {
             trace::note(|| "Keeping a write of which no replica lives".into());
             let planned_on = replicas.planned_on();
-            keep(coordinator, coordinator.time_uuid(), &to_keep, planned_on, Instant::now()).await
+            keep(coordinator, coordinator.time_uuid(), &mutations, planned_on, Instant::now()).await
         }
         written => Ok(written?),
     }

@@ -7,40 +7,20 @@
 mod processes;
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
-use std::process::Command;
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use client::Connection;
+use processes::ring::RingOfThree;
 use processes::{Node, PATIENCE};
 use protocol::{Consistency, Query, QueryParameters, Request, RequestEnvelope, Text};
 
-fn address(node: u8) -> IpAddr {
-    IpAddr::V4(Ipv4Addr::new(127, 0, 85, node))
-}
+/// The third part of the addresses of nodes.
+const NET: u8 = 85;
 
 /// Where clients are told that a node is.
 fn told(node: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 9, 9, node)
-}
-
-/// The same on all nodes: for clients, for other nodes, and for the port of `nodetool`.
-fn free_ports() -> [u16; 3] {
-    let free = [(); 3].map(|()| TcpListener::bind((address(1), 0)).expect("a free port"));
-    free.map(|free| free.local_addr().expect("an address").port())
-}
-
-fn start(node: u8, [clients, nodes, management]: [u16; 3], directory: &tempfile::TempDir) -> Node {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_peristyle"));
-    command.args(["serve", "--shards", "2", "--memory", "96MiB", "--slow-query-log-timeout", "1us"]);
-    command.arg("--seeds").arg(address(1).to_string());
-    command.arg("--data-dir").arg(directory.path().join(format!("node{node}")));
-    command.arg("--listen").arg(format!("{}:{clients}", address(node)));
-    command.arg("--broadcast-rpc-address").arg(told(node).to_string());
-    command.arg("--management").arg(format!("{}:{management}", address(node)));
-    command.arg("--listen-address").arg(address(node).to_string());
-    command.arg("--storage-port").arg(nodes.to_string());
-    Node::run(node, command)
 }
 
 /// The bytes of the first column, of all rows there are on all replicas.
@@ -50,19 +30,11 @@ fn column(connection: &mut Connection, text: &str) -> Vec<Vec<u8>> {
     rows.into_iter().map(|row| row[0].clone().expect("a value").to_vec()).collect()
 }
 
-/// What `nodetool` prints.
-fn nodetool(port: u16, word: &str) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_peristyle"));
-    command.args(["nodetool", "-h"]).arg(address(1).to_string());
-    let output = command.arg("-p").arg(port.to_string()).arg(word).output().expect("it runs");
-    assert!(output.status.success(), "{word}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("text")
-}
-
 #[test]
 fn nodes_of_a_ring_tell_of_each_other() {
-    let (directory, ports) = (tempfile::tempdir().expect("a directory"), free_ports());
-    let nodes: Vec<Node> = (1..=3).map(|node| start(node, ports, &directory)).collect();
+    let ring = RingOfThree::new(NET, &["--slow-query-log-timeout", "1us"]);
+    let start = |node| ring.start_with(node, &["--broadcast-rpc-address", &told(node).to_string()]);
+    let nodes: Vec<Node> = (1..=3).map(start).collect();
     let mut connection = nodes[0].connect();
     nodes[1..].iter().for_each(|node| drop(node.connect()));
     let replication = "{'class': 'SimpleStrategy', 'replication_factor': 3}";
@@ -77,7 +49,7 @@ fn nodes_of_a_ring_tell_of_each_other() {
     let id = answer.envelope.tracing_id.expect("a trace");
     let sources =
         column(&mut connection, &format!("SELECT source FROM system_traces.events WHERE session_id = {id}"));
-    let all: BTreeSet<Vec<u8>> = (1..=3).map(|node| vec![127, 0, 85, node]).collect();
+    let all: BTreeSet<Vec<u8>> = (1..=3).map(|node| vec![127, 0, NET, node]).collect();
     assert_eq!(sources.into_iter().collect::<BTreeSet<_>>(), all);
 
     // It took longer than a microsecond.
@@ -90,12 +62,12 @@ fn nodes_of_a_ring_tell_of_each_other() {
     assert_eq!(peers, [told(2), told(3)].map(|address| address.octets().to_vec()));
 
     let end = Instant::now() + PATIENCE;
-    while nodetool(ports[2], "status").contains('?') {
-        assert!(Instant::now() < end, "loads are not told: {}", nodetool(ports[2], "status"));
+    while ring.nodetool(1, "status").contains('?') {
+        assert!(Instant::now() < end, "loads are not told: {}", ring.nodetool(1, "status"));
         std::thread::sleep(Duration::from_millis(100));
     }
     let sent = column(&mut connection, "SELECT sent_count FROM system_views.internode_outbound");
     assert!(sent.len() == 2 && sent.iter().all(|count| *count > 0i64.to_be_bytes().to_vec()), "{sent:?}");
     assert_eq!(column(&mut connection, "SELECT load FROM system_views.gossip_info").len(), 3);
-    assert!(nodetool(ports[2], "tpstats").contains("\nReplica messages"));
+    assert!(ring.nodetool(1, "tpstats").contains("\nReplica messages"));
 }

@@ -19,7 +19,7 @@ use types::Token;
 use uuid::Uuid;
 
 use super::error::ReplicaError;
-use super::read::{Held, digest, lacking};
+use super::read::{Held, digest, lacking, whole_of};
 use super::{Missed, Replicas, RingSeat, misanswered};
 use crate::Consistency;
 
@@ -173,7 +173,8 @@ impl Replicas {
         for (node, page) in others.iter().zip(pages) {
             held.push(Held { node: *node, page: page.map_err(|_| timed_out(held.len()))? });
         }
-        let (whole, lacking) = lacking(command, &held)?;
+        let whole = whole_of(command, &held)?;
+        let lacking = lacking(command, &whole, &held)?;
         for (_, mutations) in &lacking {
             compared.mended_count += mutations.len() as u64;
         }

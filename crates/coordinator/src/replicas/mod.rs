@@ -229,16 +229,13 @@ impl Replicas {
         let mut sent = None;
         let asked = peer.ask(deadline.saturating_duration_since(Instant::now()), |out| {
             let (schema_epoch, ring_epoch) = (self.schema_epoch, self.ring_epoch);
-            let begin = |out: &mut BytesMut| {
-                Asked::begin(PlannedOn { schema_epoch, truncated_at, ring_epoch }, out);
-            };
-            match trace {
-                None => {
-                    begin(out);
-                    put(out);
-                }
-                Some(trace) => sent = Some(Box::new(Sent::put(trace, peer.address(), begin, put, out))),
+            let start = out.len();
+            Asked::begin(PlannedOn { schema_epoch, truncated_at, ring_epoch }, out);
+            if trace.is_some() {
+                Asked::put_traced(out);
             }
+            put(out);
+            sent = trace.map(|trace| Box::new(Sent::of(trace, peer.address(), &out[start..])));
         });
         async move {
             let answer = asked.map_err(|error| failed(error.to_string()))?.await;

@@ -252,10 +252,12 @@ impl Replicas {
             Err(held) => held,
         };
         let now = if self.has_planted(Plant::ExpiredCompared) { 0 } else { command.now };
-        let (whole, lacking) = lacking(&ReadCommand { now, ..(*command).clone() }, &held)?;
+        let compared = &ReadCommand { now, ..(*command).clone() };
+        let whole = whole_of(compared, &held)?;
         if !command.table.options().repairs_reads() {
             return Ok(Equal::All(whole));
         }
+        let lacking = lacking(compared, &whole, &held)?;
         self.read_repairs.note(!lacking.is_empty());
         let lacking = self.spoilt(lacking);
         let mut behind: Vec<NodeIndex> = lacking.iter().map(|(node, _)| *node).collect();
@@ -326,25 +328,30 @@ impl Replicas {
 /// What would make replicas equal: for each of those that lack something, that.
 type Lacking = Vec<(NodeIndex, Vec<Mutation>)>;
 
-/// What all of them have together, and what each lacks of it.
-pub(super) fn lacking(
-    command: &ReadCommand,
-    held: &[Held],
-) -> Result<(UnfilteredPage, Lacking), ReplicaError> {
+/// What all of them have together.
+pub(super) fn whole_of(command: &ReadCommand, held: &[Held]) -> Result<UnfilteredPage, ReplicaError> {
     let rows = UnfilteredRows::new(command, TombstoneThresholds::NONE);
     let pages = held.iter().map(|held| held.page.clone());
-    let whole = merge_answers(command, pages, rows).map_err(merging_failed)?;
+    Ok(merge_answers(command, pages, rows).map_err(merging_failed)?)
+}
+
+/// What each lacks of that.
+pub(super) fn lacking(
+    command: &ReadCommand,
+    whole: &UnfilteredPage,
+    held: &[Held],
+) -> Result<Lacking, ReplicaError> {
     let mut lacking = Vec::new();
-    for Held { node, page } in held.iter().filter(|held| held.page != whole) {
-        let mutations = match digest(command, page)? == digest(command, &whole)? {
+    for Held { node, page } in held.iter().filter(|held| held.page != *whole) {
+        let mutations = match digest(command, page)? == digest(command, whole)? {
             true => Vec::new(),
-            false => missing(command, &whole, page),
+            false => missing(command, whole, page),
         };
         if !mutations.is_empty() {
             lacking.push((*node, mutations));
         }
     }
-    Ok((whole, lacking))
+    Ok(lacking)
 }
 
 /// A replica that takes what it lacks is not late before, however fast it reads: it may have to sync its log.

@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 
 use ::replica::{Answer, Asked, BodyError, Request};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use cluster::membership::Known;
 use messaging::AskError;
 use runtime::Runtime;
@@ -24,21 +24,11 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// Appends the request; the closures append its beginning and the rest.
-    pub(super) fn put(
-        trace: Trace,
-        to: SocketAddr,
-        begin: impl FnOnce(&mut BytesMut),
-        put: impl FnOnce(&mut BytesMut),
-        out: &mut BytesMut,
-    ) -> Sent {
-        let start = out.len();
-        begin(out);
-        Asked::put_traced(out);
-        put(out);
-        let body = Bytes::copy_from_slice(&out[start..]);
+    /// That with this body.
+    pub(super) fn of(trace: Trace, to: SocketAddr, body: &[u8]) -> Sent {
         let byte_count = body.len();
-        let verb = Asked::read(body).map_or("unknown", |asked| asked.request.verb());
+        let asked = Asked::read(Bytes::copy_from_slice(body));
+        let verb = asked.map_or("unknown", |asked| asked.request.verb());
         trace.add(format!("Sending {verb}_REQ message to /{to} message size {byte_count} bytes"));
         Sent { trace, to, verb, is_over: false }
     }

@@ -62,21 +62,23 @@ fn known_cluster(
 
 /// Starts one node that is down.
 pub(super) fn start(directory: &Path, number: usize, out: &mut impl Write) -> Result<(), ClusterError> {
-    let (claim, mut cluster) = Claim::with_cluster(directory)?;
+    let (claim, mut cluster) = with_node_down(directory, number)?;
+    bring_up(&claim, &mut cluster, &[number], out)
+}
+
+/// A cluster of which that node is down.
+fn with_node_down(directory: &Path, number: usize) -> Result<(Claim, Description), ClusterError> {
+    let (claim, cluster) = Claim::with_cluster(directory)?;
     match cluster.node(number)?.runs() {
         true => Err(ClusterError::Running(number)),
-        false => bring_up(&claim, &mut cluster, &[number], out),
+        false => Ok((claim, cluster)),
     }
 }
 
 /// Starts one node that is down, without its disk, in its own place.
 pub(super) fn replace(directory: &Path, number: usize, out: &mut impl Write) -> Result<(), ClusterError> {
-    let (claim, mut cluster) = Claim::with_cluster(directory)?;
-    let node = cluster.node_mut(number)?;
-    if node.runs() {
-        return Err(ClusterError::Running(number));
-    }
-    node.replaces_itself = true;
+    let (claim, mut cluster) = with_node_down(directory, number)?;
+    cluster.node_mut(number)?.replaces_itself = true;
     // First: a node that finds its directory empty does not come in otherwise.
     claim.save(&cluster)?;
     let (data, _) = node::files(directory, number);

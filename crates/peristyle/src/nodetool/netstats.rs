@@ -20,13 +20,16 @@ pub(super) fn print(network: &Network, out: &mut impl Write) -> Result<(), Nodet
         "{:<25}{:>10}{:>10}{:>15}{:>10}",
         "Pool Name", "Active", "Pending", "Completed", "Dropped"
     )?;
-    for (pool, messages) in
-        [("Replica messages", &network.replica_messages), ("Agreement messages", &network.agreement_messages)]
-    {
+    for (pool, messages) in kinds(network) {
         let Messages { pending, completed, dropped } = messages;
         writeln!(out, "{pool:<25}{:>10}{pending:>10}{completed:>15}{dropped:>10}", "n/a")?;
     }
     Ok(())
+}
+
+/// What goes between nodes, by what it is about.
+fn kinds(network: &Network) -> [(&'static str, &Messages); 2] {
+    [("Replica messages", &network.replica_messages), ("Agreement messages", &network.agreement_messages)]
 }
 
 /// Prints what there is of Cassandra's pools.
@@ -59,9 +62,7 @@ pub(super) fn pools(
     writeln!(out, "Shards: {}", info.shard_count)?;
     writeln!(out, "Requests refused as Overloaded: {}", info.requests.overloaded_count)?;
     writeln!(out, "\n{:<20}{:>10}", "Message type", "Dropped")?;
-    for (kind, messages) in
-        [("Replica messages", &network.replica_messages), ("Agreement messages", &network.agreement_messages)]
-    {
+    for (kind, messages) in kinds(network) {
         writeln!(out, "{kind:<20}{:>10}", messages.dropped)?;
     }
     Ok(())

@@ -33,6 +33,11 @@ impl RingOfThree {
 
     /// Starts one, or starts it again.
     pub(crate) fn start(&self, node: u8) -> Node {
+        self.start_with(node, &[])
+    }
+
+    /// The same, with words of its own.
+    pub(crate) fn start_with(&self, node: u8, words: &[&str]) -> Node {
         let [clients, nodes, management] = self.ports;
         let (address, first) = (self.address(node), self.address(1));
         let mut command = Command::new(env!("CARGO_BIN_EXE_peristyle"));
@@ -41,7 +46,7 @@ impl RingOfThree {
         command.arg("--listen").arg(format!("{address}:{clients}"));
         command.arg("--management").arg(format!("{address}:{management}"));
         command.arg("--listen-address").arg(address.to_string());
-        command.arg("--storage-port").arg(nodes.to_string()).args(&self.words);
+        command.arg("--storage-port").arg(nodes.to_string()).args(&self.words).args(words);
         Node::run(node, command)
     }
 

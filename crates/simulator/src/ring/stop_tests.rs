@@ -39,8 +39,6 @@ fn a_node_that_is_stopped_is_down_at_once() {
         };
         world.stage.hosts.run_beside(playing).await;
         world.stage.hosts.clear();
-        world.lives.borrow_mut().iter_mut().for_each(|life| *life = None);
-        world.batches.borrow_mut().iter_mut().for_each(|counts| *counts = None);
-        world.marks.take();
+        world.forget_lives();
     });
 }

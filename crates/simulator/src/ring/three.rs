@@ -33,9 +33,7 @@ impl Three {
             };
             world.stage.hosts.run_beside(playing).await;
             world.stage.hosts.clear();
-            world.lives.borrow_mut().iter_mut().for_each(|life| *life = None);
-            world.batches.borrow_mut().iter_mut().for_each(|counts| *counts = None);
-            world.marks.take();
+            world.forget_lives();
         });
     }
 
