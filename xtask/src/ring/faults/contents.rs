@@ -91,15 +91,14 @@ pub(super) fn until_equal(
 ) -> Result<Duration, Failure> {
     let began = Instant::now();
     loop {
-        let mut keys = differing(&of_all(ring, select)?);
+        let contents = of_all(ring, select)?;
+        let mut keys = differing(&contents);
         keys.retain(|key| !is_excused(key));
-        if keys.is_empty() {
-            return Ok(began.elapsed());
-        }
+        let Some(such) = keys.first() else { return Ok(began.elapsed()) };
         if began.elapsed() > within {
-            let such = keys.first();
+            let rows: Vec<_> = contents.iter().map(|of_node| of_node.get(such)).collect();
             return Err(Failure::new(format!(
-                "nodes differ in {} rows {within:?} after the harm, such as {such:?}: {select}",
+                "nodes differ in {} rows {within:?} after the harm, such as {such:?}: {select} gives {rows:?}",
                 keys.len()
             )));
         }
