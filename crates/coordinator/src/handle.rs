@@ -91,7 +91,7 @@ impl Coordinator {
         let counts = Arc::clone(seat.read_repairs());
         node.read_repairs.lock().unwrap_or_else(PoisonError::into_inner).push(counts);
         let keeper = BatchKeeper::new(node.clone(), shard.clone(), Arc::clone(seat.timeouts()));
-        seat.answer(handed, ReplicaService::keeping(shard.clone(), seat.known().clone(), keeper));
+        seat.answer(handed, ReplicaService::of_seat(&seat, keeper));
         Coordinator { node, shard, ring: Some(seat) }
     }
 

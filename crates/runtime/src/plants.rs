@@ -92,6 +92,8 @@ plants! {
     MissedUnsent,
     /// What a node that was killed had not settled on the other replicas is not sent to them again.
     UnsettledForgotten,
+    /// What another node had begun to write when it was killed is not sent on by those who got it.
+    LivesUnwatched,
     /// What stands in the log of a table that was emptied since is sent all the same.
     EmptiedSent,
     /// A node that has taken the place of a lost one is read before it has its rows.
@@ -136,6 +138,7 @@ impl Plant {
         Plant::TimestampUnheard,
         Plant::MissedUnsent,
         Plant::UnsettledForgotten,
+        Plant::LivesUnwatched,
         Plant::EmptiedSent,
         Plant::UnfilledTakenForFull,
         Plant::ElsewhereUntold,

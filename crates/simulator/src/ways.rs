@@ -88,7 +88,7 @@ pub enum Way {
     DroppedUnderWay,
     /// A partition that differed after a node was away, and was made equal.
     MendedPartition,
-    /// A row that a node had logged shortly before it was killed.
+    /// A row that a node was asked to write shortly before it was killed, and that is there.
     Unsettled,
 }
 

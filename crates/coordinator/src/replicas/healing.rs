@@ -14,13 +14,12 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::logged::{SentLogged, send_logged};
-use super::marks::{Kept, Logged};
+use super::marks::NOTE_EVERY;
+use super::owed::{Kept, Logged};
 use super::settled::{End, owe_unsettled};
 use super::slots::tokens_of;
 use super::{Compared, ReplicaError, RingSeat};
 
-/// So often marks are kept that have changed.
-const KEEP_EVERY: Duration = Duration::from_millis(100);
 /// So often it is looked who is there again.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -74,9 +73,9 @@ pub(super) async fn keep_marks(seat: Weak<RingSeat>, known: Known) {
             hold_log(&seat).await;
         }
         if known.ended().is_some() {
-            sleep(KEEP_EVERY).await;
+            sleep(NOTE_EVERY).await;
         } else {
-            _ = tokio::time::timeout(KEEP_EVERY, known.until_ended()).await;
+            _ = tokio::time::timeout(NOTE_EVERY, known.until_ended()).await;
         }
         let Some(seat) = seat.upgrade() else { return };
         let kept = seat.keep(seat.shard().local().index()).await.map(drop);
@@ -191,7 +190,7 @@ impl RingSeat {
         for owner in 0..self.marks().shard_count() {
             // One that has just started reads what it had first.
             while !self.keep(owner).await? {
-                sleep(KEEP_EVERY).await;
+                sleep(NOTE_EVERY).await;
             }
         }
         Ok(())

@@ -1,8 +1,8 @@
 //! What a node has missed is sent to it from the log of the shard that has written it (decision 0031).
 //!
 //! The log is read from where the first missed write may stand, in its order, and what lies in a marked slot of the
-//! node is sent: also what it has, which changes nothing. As many messages are under way at a time as the node takes
-//! without being slower than with one: clients wait behind them.
+//! node is sent, once (`repeats.rs`): also what it has, which changes nothing. As many messages are under way at a time
+//! as the node takes without being slower than with one: clients wait behind them.
 //!
 //! What was emptied meanwhile is left out. A message says the epoch on which it was gathered, so a replica that has
 //! emptied the table since refuses it; it has missed nothing then.
@@ -20,7 +20,8 @@ use storage::{HeldLog, KEYS_TOGETHER, LogPosition, LoggedMutations, StorageError
 use tokio::time::{Instant, sleep, timeout_at};
 use uuid::Uuid;
 
-use super::marks::Logged;
+use super::owed::Logged;
+use super::repeats::Repeats;
 use super::slots::{Places, slot_of};
 use super::write::{are_of_one_table, is_outdated, said_of};
 use super::{Missed, Replicas, RingSeat};
@@ -86,7 +87,7 @@ pub(super) async fn send_logged(
         sent.refused.add_all(&owed.places);
         return Ok(sent);
     };
-    let mut gathering = Gathering { reading, left: VecDeque::new() };
+    let mut gathering = Gathering { reading, left: VecDeque::new(), repeats: Repeats::default() };
     let (mut under_way, mut replicas, mut pace) = (VecDeque::new(), None, Pace::default());
     while sent.rest_from.is_none() {
         if gathering.left.is_empty() {
@@ -159,6 +160,7 @@ struct Gathering {
     reading: LoggedMutations,
     /// Of a record that had more than one message takes, each with its place.
     left: VecDeque<(LogPosition, Mutation)>,
+    repeats: Repeats,
 }
 
 impl Gathering {
@@ -173,7 +175,8 @@ impl Gathering {
         let (mut record_count, is_to_be_filled) = (0, self.left.is_empty());
         while is_to_be_filled && self.left.len() < MESSAGE_COUNT && self.byte_count() < MESSAGE_BYTES {
             let Some(logged) = self.reading.next().await? else { break };
-            let missed = logged.mutations.into_iter().filter(&is_missed);
+            let is_sent = |mutation: &Mutation| is_missed(mutation) && self.repeats.is_new(mutation);
+            let missed = logged.mutations.into_iter().filter(is_sent);
             self.left.extend(missed.map(|mutation| (logged.position, mutation)));
             record_count += 1;
             if record_count % TURN_COUNT == 0 {

@@ -18,18 +18,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use schema::TableId;
-use serde::{Deserialize, Serialize};
 use storage::LogPosition;
 use tokio::time::Instant;
 use types::Token;
 use uuid::Uuid;
 
 use super::handoff::Handoff;
+use super::lives::WritesOfOthers;
+use super::owed::{Kept, Logged, Owed, Pending};
 use super::settled::{End, KEEP_EVERY, UnderWay, WritesUnderWay};
-use super::slots::{Places, Slots, slot_of};
+use super::slots::{Places, slot_of};
 
-/// For so long it is known where the log ended when a write began. What takes longer is compared.
-const ENDS_KNOWN_FOR: Duration = Duration::from_secs(5);
+/// For so long it is known where the log ended when a write began, and where others had this node write: time in which
+/// it ran, or more. A write that takes longer is compared.
+pub(super) const REMEMBERED_FOR: Duration = Duration::from_secs(5);
+/// So often it is noted.
+pub(super) const NOTE_EVERY: Duration = Duration::from_millis(100);
+/// It is kept so late how far the log is settled: what another node has begun is settled by then, or is compared.
+const KEPT_LATE_BY: Duration = Duration::from_secs(2);
+const ENDS_COUNT_MAX: usize = (REMEMBERED_FOR.as_millis() / NOTE_EVERY.as_millis()) as usize;
 
 /// What others have missed of what this node's shards own. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -85,6 +92,13 @@ impl Marks {
         pending
     }
 
+    /// Where the node wrote lately what another one had asked it for, over all shards.
+    pub(super) fn received_of(&self, node: Uuid) -> Places {
+        let mut places = Places::default();
+        self.of_shards.iter().for_each(|marks| marks.state().of_others.add_to(node, &mut places));
+        places
+    }
+
     /// How many slots are marked for a node, over all tables and shards.
     pub fn slot_count(&self, node: Uuid) -> usize {
         let Pending { logged_count, compared_count, .. } = self.pending(node);
@@ -95,17 +109,6 @@ impl Marks {
     pub fn forget(&self, node: Option<Uuid>) {
         self.of_shards.iter().for_each(|marks| marks.forget(node));
     }
-}
-
-/// What a node has missed, in slots of tables.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pending {
-    /// To be sent from the log.
-    pub logged_count: usize,
-    /// To be compared.
-    pub compared_count: usize,
-    /// When the first of what is to be sent was missed.
-    pub since: Option<Instant>,
 }
 
 /// What others have missed, as far as one shard brings it to them.
@@ -125,65 +128,18 @@ struct State {
     ends: VecDeque<(Instant, End)>,
     /// What the shard coordinates.
     under_way: WritesUnderWay,
+    /// What others coordinate, as far as the shard was asked for it.
+    of_others: WritesOfOthers,
     /// Of that all is settled that began before.
     settled_before: Option<Instant>,
     /// All that stands before in the shard's log is settled, of an earlier run too once it is marked.
     settled: Option<End>,
+    /// What stands from there on others may not have told all replicas.
+    doubted_from: Option<End>,
     /// What is kept of that, and since when; `None` until the marks of an earlier run are here.
     kept: Option<(LogPosition, Option<Instant>)>,
     /// Have the marks changed since they were kept?
     is_changed: bool,
-}
-
-/// What one node has missed.
-#[derive(Debug, Default)]
-struct Owed {
-    /// Of what is in the log.
-    logged: Logged,
-    /// Of what is to be compared.
-    compared: Places,
-    /// And of what was compared with some of its replicas: it is again when others are there.
-    waiting: Places,
-}
-
-/// What a node has missed that stands in the log.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Logged {
-    pub(super) places: Places,
-    /// None of it stands before.
-    pub(super) from: Option<LogPosition>,
-    /// When the first of it was missed.
-    pub(super) since: Option<Instant>,
-}
-
-impl Logged {
-    fn add_all(&mut self, others: &Logged) {
-        self.places.add_all(&others.places);
-        self.from = [self.from, others.from].into_iter().flatten().min();
-        self.since = [self.since, others.since].into_iter().flatten().min();
-    }
-}
-
-impl Owed {
-    fn is_nothing(&self) -> bool {
-        self.places().into_iter().all(Places::is_empty)
-    }
-
-    fn places(&self) -> [&Places; 3] {
-        [&self.logged.places, &self.compared, &self.waiting]
-    }
-}
-
-/// Marks as they are kept: a state file.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Kept(Vec<(Uuid, Uuid, Slots)>);
-
-impl Kept {
-    /// What is marked, and where. What is not of this grid is left out: nobody wrote it.
-    fn into_marks(self) -> impl Iterator<Item = (Uuid, TableId, Slots)> {
-        let whole = self.0.into_iter().filter(|(.., slots)| slots.are_whole());
-        whole.map(|(node, table, slots)| (node, TableId(table), slots))
-    }
 }
 
 impl ShardMarks {
@@ -223,9 +179,30 @@ impl ShardMarks {
         state.settled_before = Some(state.under_way.settled_before(now));
         let ends = &mut state.ends;
         ends.push_back((now, end));
-        while ends.front().is_some_and(|(at, _)| now.saturating_duration_since(*at) > ENDS_KNOWN_FOR) {
+        if ends.len() > ENDS_COUNT_MAX {
             ends.pop_front();
         }
+    }
+
+    /// Where the shard's log ended a while ago.
+    pub(super) fn ended_before(&self) -> Option<End> {
+        self.state().ends.front().map(|(_, end)| *end)
+    }
+
+    /// What stands in the shard's log from there on other replicas may lack, as others may have begun to write it whose
+    /// lives are over, or may be.
+    pub(super) fn doubt_from(&self, from: Option<End>) {
+        self.state().doubted_from = from;
+    }
+
+    /// Another node has asked the shard to write this.
+    pub(super) fn note_received(&self, node: Uuid, places: impl Iterator<Item = (TableId, Token)>) {
+        self.state().of_others.note(node, places);
+    }
+
+    /// What others have asked for longer ago is forgotten, a little at a time.
+    pub(super) fn forget_received(&self, now: Instant) {
+        self.state().of_others.forget(now);
     }
 
     /// The shard coordinates a write that began then, in this turn.
@@ -249,10 +226,16 @@ impl ShardMarks {
         self.state().kept = Some((from, None));
     }
 
-    /// How far the log is settled, if that is to be kept now: it is not each time, but for the last.
+    /// How far the log is settled, if that is to be kept now: it is not each time, but for the last. What was written a
+    /// while ago or is doubted is left out: if this node is killed, another one may have been with it.
     pub(super) fn settled_to_keep(&self, now: Instant, is_last: bool) -> Option<End> {
         let state = &*self.state();
         let ((kept, at), settled) = (state.kept?, state.settled?);
+        let is_late = |(at, _): &&(Instant, End)| now.saturating_duration_since(*at) >= KEPT_LATE_BY;
+        let a_while_ago = state.ends.iter().rev().find(is_late).or(state.ends.front());
+        let a_while_ago = a_while_ago.map(|(_, end)| *end).filter(|_| !is_last);
+        let doubtful = a_while_ago.into_iter().chain(state.doubted_from);
+        let settled = doubtful.chain([settled]).min_by_key(End::position)?;
         let is_due = is_last || at.is_none_or(|at| now.saturating_duration_since(at) >= KEEP_EVERY);
         (is_due && kept < settled.position()).then_some(settled)
     }
@@ -389,7 +372,8 @@ impl ShardMarks {
     pub(super) fn held_from(&self) -> LogPosition {
         let state = &*self.state();
         let owed = state.of_nodes.values().chain(state.in_healing.values());
-        let known = state.ends.front().map(|(_, end)| end.position());
+        let known = state.ends.front().map(|(_, end)| *end).into_iter().chain(state.doubted_from);
+        let known = known.map(|end| end.position());
         owed.filter_map(|owed| owed.logged.from).chain(known).min().unwrap_or(LogPosition::END)
     }
 
@@ -490,7 +474,8 @@ mod tests {
         assert!(marks.add_logged(NODE, TABLE, Token(0), second(3) + Duration::from_millis(1)));
         assert!(marks.add_logged(NODE, TABLE, Token(1), second(4)));
         assert_eq!(marks.held_from(), at(1), "a write that began then may still be missed");
-        for count in 5..20 {
+        let ends_count = 13 + ENDS_COUNT_MAX as u64;
+        for count in 5..=ends_count {
             marks.note_end(second(count), end(count as u32));
         }
         assert_eq!(marks.held_from(), at(3));
@@ -504,7 +489,9 @@ mod tests {
             panic!("one")
         };
         assert_eq!((*node, places.count()), (NODE, 1));
-        assert_eq!((marks.held_from(), counts(&marks)), (at(14), (0, 0)));
+        assert_eq!((marks.held_from(), counts(&marks)), (at(14), (0, 0)), "so many ends are known");
+        marks.doubt_from(Some(end(4)));
+        assert_eq!(marks.held_from(), at(4), "another node may have left something there");
     }
 
     #[test]
@@ -528,19 +515,28 @@ mod tests {
         assert_eq!(settled_to(second(2), 9), Some(at(2)), "it stays settled");
         assert_eq!(marks.kept_from(false), LogPosition::START, "an earlier run may have left something");
         assert_eq!(marks.kept_from(true), at(1), "that is too much");
+    }
 
+    #[test]
+    fn what_is_kept_of_that_is_late_but_for_the_last() {
+        let (marks, start) = (ShardMarks::default(), Instant::now());
+        let second = |count: u32| start + Duration::from_secs(count.into());
         let to_keep =
-            |count, is_last| marks.settled_to_keep(second(count), is_last).map(|end| end.position());
-        assert_eq!(to_keep(5, true), None);
+            |count, is_last| marks.settled_to_keep(second(count), is_last).map(|end| end.position().offset);
+        (1..=4).for_each(|count| marks.note_end(second(count), end(count)));
+        marks.settle(second(4), at(9));
+        assert_eq!(to_keep(4, true), None, "an earlier run may have left something");
         marks.begin_to_keep(at(0));
-        assert_eq!((to_keep(5, false), marks.kept_from(false)), (Some(at(2)), at(0)));
-        marks.note_kept(at(2), second(5));
-        assert_eq!((to_keep(9, true), marks.kept_from(false)), (None, at(2)), "it is kept");
-        assert_eq!(settled_to(second(9), 9), Some(at(4)));
-        assert_eq!(
-            [to_keep(5, false), to_keep(5, true), to_keep(6, false)],
-            [None, Some(at(4)), Some(at(4))]
-        );
+        assert_eq!((to_keep(4, false), to_keep(4, true), marks.kept_from(false)), (Some(2), Some(3), at(0)));
+        marks.note_kept(at(2), second(4));
+        assert_eq!((to_keep(4, false), marks.kept_from(false)), (None, at(2)), "it is kept");
+        (5..9).for_each(|count| marks.note_end(second(count), end(count)));
+        marks.settle(second(9), at(9));
+        assert_eq!([to_keep(8, false), to_keep(8, true)], [Some(6), Some(8)]);
+        marks.note_kept(at(3), second(8));
+        assert_eq!([to_keep(8, false), to_keep(8, true)], [None, Some(8)], "it was kept just now");
+        marks.doubt_from(Some(end(5)));
+        assert_eq!([to_keep(9, false), to_keep(9, true)], [Some(5), Some(5)]);
     }
 
     #[test]

@@ -22,9 +22,9 @@
 //! | how are rows read and written by their keys, several at a time? | `plain.rs` |
 //! | which replicas do these go to? | `partners.rs` |
 //! | which nodes keep a logged batch? | `keepers.rs` |
-//! | what of a write that a replica has missed? | `marks.rs`, `slots.rs` |
-//! | and of one whose coordinator was killed? | `settled.rs` |
-//! | how does it come to that replica? | `healing.rs`, `logged.rs` |
+//! | what of a write that a replica has missed? | `marks.rs`, `owed.rs`, `slots.rs` |
+//! | and of one whose coordinator was killed? | `settled.rs`, `lives.rs` |
+//! | how does it come to that replica? | `healing.rs`, `logged.rs`, `repeats.rs` |
 //! | what has an operator to say to that? | `handoff.rs` |
 //! | what does a seat keep on the disk? | `kept.rs` |
 //! | how are rows compared and made equal? | `equal.rs` |
@@ -41,13 +41,16 @@ mod handoff;
 mod healing;
 pub(crate) mod keepers;
 mod kept;
+mod lives;
 mod logged;
 mod marks;
+mod owed;
 pub(crate) mod partners;
 pub(crate) mod plain;
 mod read;
 mod read_repairs;
 mod repair;
+mod repeats;
 pub(crate) mod requirement;
 mod seat;
 mod service;
@@ -64,7 +67,8 @@ pub use equal::Compared;
 pub use error::{ReplicaError, TooFew};
 pub use filling::fill;
 pub use handoff::Handoff;
-pub use marks::{Marks, Pending};
+pub use marks::Marks;
+pub use owed::Pending;
 pub use read_repairs::ReadRepairs;
 pub use repair::{Repairer, Repairs, carry_out_repairs, repairs};
 pub use seat::RingSeat;

@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::healing::{heal, keep_marks};
+use super::lives::watch_lives;
 use super::marks::{Marks, ShardMarks};
 use super::speculation::Latencies;
 use super::{ReadRepairs, Remote, ReplicaService, Replicas, RingView, Way};
@@ -115,6 +116,7 @@ impl RingSeat {
         runtime::spawn_local("healing", Box::pin(heal(Rc::downgrade(&seat))));
         let keeping = keep_marks(Rc::downgrade(&seat), seat.known.clone());
         runtime::spawn_local("marks", Box::pin(keeping));
+        runtime::spawn_local("lives of other nodes", Box::pin(watch_lives(Rc::downgrade(&seat))));
         seat
     }
 

@@ -11,8 +11,10 @@ use runtime::{Plant, trace};
 use storage::ShardHandle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout_at;
+use uuid::Uuid;
 
 use super::traced::Received;
+use super::{Marks, RingSeat};
 use crate::batch_keeper::BatchKeeper;
 
 /// Carries out what other nodes ask of this shard's replicas.
@@ -22,6 +24,8 @@ pub struct ReplicaService {
     known: Option<Known>,
     /// Who keeps logged batches of others, in a ring.
     keeper: Option<Rc<BatchKeeper>>,
+    /// Where it is noted what others write, in a ring.
+    marks: Option<Marks>,
     /// Has a permit for each request that may wait for the schema.
     waiting: Arc<Semaphore>,
     /// Requests that could not be read.
@@ -51,26 +55,32 @@ impl ReplicaService {
 
     /// That of a shard, for its replicas alone.
     pub fn new(shard: ShardHandle) -> ReplicaService {
-        ReplicaService::answering(shard, None, None)
+        ReplicaService::answering(shard, None)
     }
 
     /// That of a shard of a node that knows so much of its ring.
     pub fn of_node(shard: ShardHandle, known: Known) -> ReplicaService {
-        ReplicaService::answering(shard, Some(known), None)
+        ReplicaService::answering(shard, Some(known))
     }
 
-    /// The same of one that keeps logged batches of others.
-    pub(crate) fn keeping(shard: ShardHandle, known: Known, keeper: BatchKeeper) -> ReplicaService {
-        ReplicaService::answering(shard, Some(known), Some(Rc::new(keeper)))
+    /// That of a seat, which keeps logged batches of others.
+    pub(crate) fn of_seat(seat: &RingSeat, keeper: BatchKeeper) -> ReplicaService {
+        let service = ReplicaService::of_node(seat.shard().clone(), seat.known().clone());
+        ReplicaService { keeper: Some(Rc::new(keeper)), marks: Some(seat.marks().clone()), ..service }
     }
 
-    fn answering(
-        shard: ShardHandle,
-        known: Option<Known>,
-        keeper: Option<Rc<BatchKeeper>>,
-    ) -> ReplicaService {
+    fn answering(shard: ShardHandle, known: Option<Known>) -> ReplicaService {
         let waiting = Arc::new(Semaphore::new(WAITING_MAX));
-        ReplicaService { shard, known, keeper, waiting, unreadable: Seldom::default() }
+        let (keeper, marks) = (None, None);
+        ReplicaService { shard, known, keeper, marks, waiting, unreadable: Seldom::default() }
+    }
+
+    /// If that node is killed, others may not have been asked for it.
+    fn note(&self, from: Uuid, asked: &Asked) {
+        if let (Some(marks), Request::Write { mutations, .. }) = (&self.marks, &asked.request) {
+            let places = mutations.iter().map(|mutation| (mutation.table, mutation.key.token));
+            marks.of(self.shard.local().index()).note_received(from, places);
+        }
     }
 }
 
@@ -87,6 +97,7 @@ impl Service for ReplicaService {
                 return;
             }
         };
+        self.note(host, &asked);
         let (shard, known, planned_on) = (self.shard.clone(), self.known.clone(), asked.planned_on);
         let keeper = self.keeper.clone();
         let waits = match self.has_to_wait(planned_on.truncated_at) {

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A node that was killed does not know any more who has acknowledged its last writes. What its log has from the kept
-//! place on it owes to all other replicas, and sends it to them again (decision 0031).
+//! place on it owes to all other replicas, and sends it to them again (decision 0031). The place is kept some seconds
+//! late: since then it may have got writes of another node that was killed with it (`lives.rs`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -23,7 +24,7 @@ use tokio::time::Instant;
 use types::Token;
 
 use super::healing::gc_grace;
-use super::marks::Logged;
+use super::owed::Logged;
 use super::slots::{Places, slot_of};
 use super::{Replicas, RingSeat};
 
@@ -176,8 +177,13 @@ async fn unsettled_from(
 
 /// All that this node and others are replicas of.
 fn everything(replicas: &Replicas) -> BTreeMap<NodeIndex, Places> {
+    shared_of(replicas, |_| true)
+}
+
+/// What this node and others are replicas of, of some tables.
+fn shared_of(replicas: &Replicas, is_wanted: impl Fn(TableId) -> bool) -> BTreeMap<NodeIndex, Places> {
     let mut places = BTreeMap::<NodeIndex, Places>::new();
-    for table in replicas.tables() {
+    for table in replicas.tables().into_iter().filter(|table| is_wanted(table.id())) {
         let mut first = Token(i64::MIN + 1);
         while let Ok(last) = replicas.end_of_replicas(table.id(), first, Token::MAX) {
             let is_here = replicas.is_replica(replicas.view.here(), table.id(), last);
@@ -192,6 +198,15 @@ fn everything(replicas: &Replicas) -> BTreeMap<NodeIndex, Places> {
         }
     }
     places
+}
+
+/// Owes to all other replicas what stands in these places of the log, from where it ended once.
+pub(super) fn owe_places(seat: &RingSeat, from: End, left: &Places) {
+    let Some(replicas) = seat.replicas().filter(|_| !left.is_empty()) else { return };
+    let mut owed = shared_of(&replicas, |table| left.tables().any(|(of, _)| *of == table));
+    owed.values_mut().for_each(|places| places.retain_all(left));
+    owed.retain(|_, places| !places.is_empty());
+    owe(seat, &replicas, Some(from), owed);
 }
 
 /// Owes this to others: from the log, where it ended once, or compared.
@@ -217,7 +232,7 @@ fn owe(seat: &RingSeat, replicas: &Replicas, from: Option<End>, unsettled: BTree
         seat.marks().compare_all(host, &places.take_tables(|table| !is_sent(table)));
         if let Some((from, _, since)) = sent.filter(|_| !places.is_empty()) {
             let slot_count = places.count();
-            tracing::info!(node = %host, slot_count, "what a node may have missed of an earlier run is sent to it");
+            tracing::info!(node = %host, slot_count, "what a node may have missed of a life that is over is sent to it");
             seat.own_marks().owe(host, &Logged { places, from: Some(from.position()), since: Some(since) });
         }
     }

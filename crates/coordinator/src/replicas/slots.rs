@@ -81,6 +81,16 @@ impl Places {
         }
     }
 
+    /// Leaves those that others have, too.
+    pub(super) fn retain_all(&mut self, others: &Places) {
+        self.0.retain(|table, slots| {
+            others.0.get(table).is_some_and(|others| {
+                slots.0.iter_mut().zip(&others.0).for_each(|(word, others)| *word &= others);
+                slots.0.iter().any(|word| *word != 0)
+            })
+        });
+    }
+
     pub(super) fn contains(&self, table: TableId, token: Token) -> bool {
         self.0.get(&table).is_some_and(|slots| slots.contains(slot_of(token)))
     }

@@ -54,11 +54,6 @@ impl Factors {
         if table == Table::Single { Factors::simple(1) } else { self }
     }
 
-    /// How many there are.
-    pub(crate) fn total(self) -> usize {
-        self.total
-    }
-
     /// Are all replicas in the first data centre, and all nodes?
     pub(crate) fn are_of_one_center(self) -> bool {
         self.of_centers.is_none_or(|[_, second]| second == 0)

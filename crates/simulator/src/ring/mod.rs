@@ -53,7 +53,6 @@ mod visitor;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -91,9 +90,9 @@ const TIME_MIN: Duration = Duration::from_secs(60);
 /// They have done it after so many storms, however bad those are.
 const STORM_COUNT_MAX: u64 = 40;
 
-/// By then a node has marked, durably, what another one has missed of a write: the longest timeout of a write, and time
-/// on a disk that is about to lose its power.
-const MARKED_AFTER: Duration = Duration::from_secs(10);
+/// By then a node has settled a write, if it lives: the longest timeout of one, and time on a disk that is about to
+/// lose its power.
+const SETTLED_AFTER: Duration = Duration::from_secs(10);
 
 /// Tells how many logged batches are not finished, and how many were written again for others, whenever it is asked.
 type BatchCounts = Box<dyn Fn() -> (usize, u64)>;
@@ -116,10 +115,10 @@ pub(crate) struct World {
     mismatched: RefCell<Vec<Option<CountOf>>>,
     /// What each of them knows that others have missed.
     pub(crate) marks: RefCell<Vec<Option<Marks>>>,
-    /// Nodes that may have forgotten what others had missed, and from when to when.
-    forgotten: RefCell<Vec<(usize, Range<Instant>)>>,
-    /// When a node lost its disk last.
-    disk_lost_at: Cell<Option<Instant>>,
+    /// Nodes that were killed, and when.
+    killed: RefCell<Vec<(usize, Instant)>>,
+    /// Nodes that have lost their disks and so do not know what others had missed, and when.
+    disks_lost: RefCell<Vec<(usize, Instant)>>,
     pub(crate) failsafes: Vec<Failsafe>,
     pub(crate) places: Places,
     pub(crate) definitions: RefCell<Definitions>,
@@ -151,8 +150,8 @@ impl World {
             batches: RefCell::new((0..count).map(|_| None).collect()),
             mismatched: RefCell::new((0..count).map(|_| None).collect()),
             marks: RefCell::new(vec![None; count]),
-            forgotten: RefCell::default(),
-            disk_lost_at: Cell::default(),
+            killed: RefCell::default(),
+            disks_lost: RefCell::default(),
             failsafes: (0..count).map(|_| Failsafe::default()).collect(),
             places: Places::new(count),
             definitions: RefCell::default(),
@@ -177,19 +176,17 @@ impl World {
         (0..lives.len()).filter(|node| lives[*node].is_some() && self.stage.hosts.is_alive(*node)).collect()
     }
 
-    /// What others have missed, by what a node has written since then, it may not know any more.
-    pub(crate) fn forgets(&self, node: usize, since: Instant) {
-        self.forgotten.borrow_mut().push((node, since..Instant::now()));
+    /// Has a node lost its disk since then? It does not know any more what others have missed of that.
+    pub(crate) fn has_forgotten(&self, node: usize, sent: Instant) -> bool {
+        self.disks_lost.borrow().iter().any(|(who, when)| *who == node && *when >= sent)
     }
 
-    /// Has any node lost its disk since then?
-    pub(crate) fn is_disk_lost_since(&self, sent: Instant) -> bool {
-        self.disk_lost_at.get().is_some_and(|lost| lost >= sent)
-    }
-
-    /// May it know no more what others have missed of that?
-    pub(crate) fn may_have_forgotten(&self, node: usize, sent: Instant) -> bool {
-        self.forgotten.borrow().iter().any(|(who, when)| *who == node && when.contains(&sent))
+    /// Was a node killed before it must have settled what it was sent then?
+    pub(crate) fn was_killed_soon(&self, node: usize, sent: Instant) -> bool {
+        self.killed
+            .borrow()
+            .iter()
+            .any(|(who, when)| *who == node && (sent..sent + SETTLED_AFTER).contains(when))
     }
 
     /// How many reads have found so far that a replica lacked something.
@@ -274,7 +271,7 @@ async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
         if let Some(marks) = world.marks.borrow_mut()[node].take() {
             world.count_handed(&marks);
         }
-        world.forgets(node, Instant::now() - MARKED_AFTER);
+        world.killed.borrow_mut().push((node, Instant::now()));
         world.ways.add(Way::Crash, 1);
     };
     let note = |line: std::fmt::Arguments<'_>| world.stage.note(line);

@@ -1,5 +1,7 @@
 //! Rows that a client writes once each, and that nobody reads before the end.
 
+use std::collections::BTreeSet;
+
 use tokio::time::Instant;
 
 use super::World;
@@ -53,20 +55,18 @@ impl Once {
         key
     }
 
-    /// The keys of those of which the node that was asked knows who has missed them.
+    /// The keys of those of which somebody knows who has missed them, unless the node that was asked has lost its disk.
     pub(crate) fn known_keys(&self, world: &World) -> Vec<i32> {
-        let keyed = (self.first_key..).zip(&self.asked);
-        let known = keyed.filter(|(_, (node, sent))| !world.may_have_forgotten(*node, *sent));
-        known.map(|(key, _)| key).collect()
+        self.keys(|node, sent| !world.has_forgotten(node, sent))
     }
 
-    /// The keys of the others that this node was asked to write before it was killed: it may know what it had logged of
-    /// them, and nobody has lost a disk since.
-    pub(crate) fn unsettled_keys(&self, world: &World, node: usize) -> Vec<i32> {
+    /// The keys of those that a node was asked to write shortly before it was killed.
+    pub(crate) fn unsettled_keys(&self, world: &World) -> BTreeSet<i32> {
+        self.keys(|node, sent| world.was_killed_soon(node, sent)).into_iter().collect()
+    }
+
+    fn keys(&self, is_wanted: impl Fn(usize, Instant) -> bool) -> Vec<i32> {
         let keyed = (self.first_key..).zip(&self.asked);
-        let is_unsettled = |(_, (asked, sent)): &(i32, &(usize, Instant))| {
-            *asked == node && world.may_have_forgotten(node, *sent) && !world.is_disk_lost_since(*sent)
-        };
-        keyed.filter(is_unsettled).map(|(key, _)| key).collect()
+        keyed.filter(|(_, (node, sent))| is_wanted(*node, *sent)).map(|(key, _)| key).collect()
     }
 }

@@ -96,8 +96,7 @@ impl World {
             });
             self.places.lost_ids.borrow_mut().extend(had);
             self.places.lose(node);
-            self.forgets(node, self.stage.begun);
-            self.disk_lost_at.set(Some(Instant::now()));
+            self.disks_lost.borrow_mut().push((node, Instant::now()));
             self.stage.hosts.put_disk(node, MemoryDisk::new());
             self.stage.faults.count(Fault::LostDisk);
             self.ways.add(Way::LostDisk, 1);

@@ -16,12 +16,16 @@ use crate::peers::identity::address;
 const A_WHILE: Duration = Duration::from_secs(30);
 
 impl Three {
-    /// Has node 0 write a row that node 2 does not get.
+    /// Has node 0 write a row that no other node gets.
     async fn write_unsettled(&self) {
-        self.world.stage.network.cut(address(0), address(2));
-        let answer = self.ask(0, "INSERT INTO shop.carts (k, v) VALUES (1, 7)", Consistency::Quorum).await;
+        [1, 2].iter().for_each(|node| self.world.stage.network.cut(address(0), address(*node)));
+        let answer = self.ask(0, "INSERT INTO shop.carts (k, v) VALUES (1, 7)", Consistency::One).await;
         assert!(matches!(answer, Response::Void), "{answer:?}");
-        assert_eq!(self.rows_of(2).await, 0, "it has not come");
+        assert_eq!((self.rows_of(1).await, self.rows_of(2).await), (0, 0), "it has not come");
+    }
+
+    fn heal(&self) {
+        [1, 2].iter().for_each(|node| self.world.stage.network.heal(address(0), address(*node)));
     }
 
     /// Kills node 0, does something to its disk, and starts it again.
@@ -29,7 +33,7 @@ impl Three {
         self.world.lives.borrow_mut()[0] = None;
         self.world.marks.borrow_mut()[0] = None;
         self.world.stage.hosts.kill(0).await;
-        self.world.stage.network.heal(address(0), address(2));
+        self.heal();
         let disk = self.world.stage.hosts.disk(0).kill();
         meanwhile(&disk);
         self.world.stage.hosts.put_disk(0, disk);
@@ -91,7 +95,7 @@ fn what_was_not_settled_and_is_emptied_does_not_come_back() {
     Three::run(None, async |three| {
         three.write_unsettled().await;
         // Where it is cut off they do not agree.
-        three.world.stage.network.heal(address(0), address(2));
+        three.heal();
         let answer = three.ask(1, "TRUNCATE shop.carts", Consistency::One).await;
         assert!(matches!(answer, Response::Void), "{answer:?}");
         three.restart(|_| {}).await;
@@ -118,4 +122,65 @@ fn where_it_is_not_known_what_is_settled_rows_are_compared() {
         assert_eq!(three.rows_of(2).await, 1);
         assert!(mended_count > 0, "it was compared");
     });
+}
+
+impl Three {
+    /// Has node 0 write rows that node 2 does not get, and of which it has some and node 1 others.
+    async fn write_for_others(&self) {
+        let keyspace =
+            "CREATE KEYSPACE pairs WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2}";
+        for text in [keyspace, "CREATE TABLE pairs.carts (k int PRIMARY KEY, v int)"] {
+            let made = self.ask(0, text, Consistency::One).await;
+            assert!(matches!(made, Response::SchemaChange(_)), "{made:?}");
+        }
+        self.world.stage.network.cut(address(0), address(2));
+        for key in 0..KEY_COUNT {
+            let text = format!("INSERT INTO pairs.carts (k, v) VALUES ({key}, 7)");
+            let answered = self.visitor.ask(0, &text, Consistency::One).await;
+            assert!(answered.is_ok(), "{answered:?}");
+        }
+    }
+
+    /// How many rows the replicas do not all have.
+    async fn differing_count(&self) -> usize {
+        let before = self.world.mismatched_count();
+        for key in 0..KEY_COUNT {
+            self.ask(1, &format!("SELECT v FROM pairs.carts WHERE k = {key}"), Consistency::All).await;
+        }
+        self.world.mismatched_count() - before
+    }
+}
+
+/// Some of them are not node 0's.
+const KEY_COUNT: i32 = 20;
+
+#[test]
+fn what_a_killed_node_had_begun_is_sent_on_by_who_got_it() {
+    Three::run(None, async |three| {
+        three.write_for_others().await;
+        three.restart(|_| {}).await;
+        assert_eq!(three.differing_count().await, 0);
+    });
+}
+
+#[test]
+fn what_a_killed_node_had_begun_is_not_found_where_lives_are_not_watched() {
+    Three::run(Some(Plant::LivesUnwatched), async |three| {
+        three.write_for_others().await;
+        three.restart(|_| {}).await;
+        assert!(three.differing_count().await > 0);
+    });
+}
+
+/// What lies on nodes 1 and 2 is seen without it.
+#[test]
+fn what_a_node_had_begun_that_never_comes_back_is_sent_on() {
+    for (plant, is_found) in [(None, false), (Some(Plant::LivesUnwatched), true)] {
+        Three::run(plant, async |three| {
+            three.write_for_others().await;
+            three.world.stage.hosts.kill(0).await;
+            sleep(A_WHILE).await;
+            assert_eq!(three.differing_count().await > 0, is_found);
+        });
+    }
 }
