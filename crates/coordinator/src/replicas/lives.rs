@@ -41,7 +41,7 @@ const OVER_AFTER: Duration = Duration::from_secs(10);
 pub(super) struct WritesOfOthers {
     lately: BTreeMap<Uuid, Places>,
     before: BTreeMap<Uuid, Places>,
-    /// When the first of the later ones came.
+    /// When the later ones began to be gathered.
     since: Option<Instant>,
 }
 
@@ -68,7 +68,7 @@ impl WritesOfOthers {
 }
 
 /// What a node may have left that some replicas have and others have not: in these places of the log, from there on.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Left {
     places: Places,
     from: End,
@@ -76,9 +76,8 @@ struct Left {
 
 impl Left {
     /// And what a node has left since.
-    fn and(mut self, since: Left) -> Left {
+    fn add(&mut self, since: &Left) {
         self.places.add_all(&since.places);
-        self
     }
 }
 
@@ -118,7 +117,10 @@ impl Life {
     fn end(&mut self, left_now: impl FnOnce() -> Left) -> Option<Left> {
         match std::mem::replace(&mut self.state, State::Over) {
             State::Heard => Some(left_now()),
-            State::Silent(_, left) => Some(left.and(left_now())),
+            State::Silent(_, mut left) => {
+                left.add(&left_now());
+                Some(left)
+            }
             State::Over => None,
         }
     }
@@ -126,19 +128,15 @@ impl Life {
     /// Takes in what is seen of it; what it may have left, if it is over now. Who is silent may have others write all
     /// the same.
     fn look(&mut self, sign: Sign, now: Instant, left_now: impl FnOnce() -> Left) -> Option<Left> {
-        let before = std::mem::replace(&mut self.state, State::Over);
-        self.state = match before {
-            _ if sign.is_alive => State::Heard,
-            State::Heard => State::Silent(now, left_now()),
-            State::Silent(since, left) => {
-                let left = left.and(left_now());
-                if now.saturating_duration_since(since) >= OVER_AFTER {
-                    return Some(left);
-                }
-                State::Silent(since, left)
+        match &mut self.state {
+            _ if sign.is_alive => self.state = State::Heard,
+            State::Heard => self.state = State::Silent(now, left_now()),
+            State::Silent(since, _) if now.saturating_duration_since(*since) >= OVER_AFTER => {
+                return self.end(left_now);
             }
-            State::Over => before,
-        };
+            State::Silent(_, left) => left.add(&left_now()),
+            State::Over => {}
+        }
         None
     }
 }

@@ -32,9 +32,9 @@ use super::slots::{Places, slot_of};
 /// For so long it is known where the log ended when a write began, and where others had this node write: time in which
 /// it ran, or more. A write that takes longer is compared.
 pub(super) const REMEMBERED_FOR: Duration = Duration::from_secs(5);
-/// So often it is noted.
+/// So often it is noted, and marks are kept that have changed.
 pub(super) const NOTE_EVERY: Duration = Duration::from_millis(100);
-/// It is kept so late how far the log is settled: what another node has begun is settled by then, or is compared.
+/// It is kept so late how far the log is settled: what another node has begun it has settled by then, as a rule.
 const KEPT_LATE_BY: Duration = Duration::from_secs(2);
 const ENDS_COUNT_MAX: usize = (REMEMBERED_FOR.as_millis() / NOTE_EVERY.as_millis()) as usize;
 
@@ -226,8 +226,8 @@ impl ShardMarks {
         self.state().kept = Some((from, None));
     }
 
-    /// How far the log is settled, if that is to be kept now: it is not each time, but for the last. What was written a
-    /// while ago or is doubted is left out: if this node is killed, another one may have been with it.
+    /// How far the log is settled, if that is to be kept now: it is not each time, but for the last. What was written
+    /// just now or is doubted is left out: if this node is killed, another one may be with it.
     pub(super) fn settled_to_keep(&self, now: Instant, is_last: bool) -> Option<End> {
         let state = &*self.state();
         let ((kept, at), settled) = (state.kept?, state.settled?);

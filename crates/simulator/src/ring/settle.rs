@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use cluster::membership::Known;
 use coordinator::replicas::Pending;
 use protocol::{Consistency, QueryParameters, Response};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -24,8 +23,6 @@ use crate::ways::Way;
 
 /// Within this time all come together: the longest pause of a connection, the time to make one, and elections.
 pub(super) const BOUND: Duration = Duration::from_secs(60);
-/// And what they have missed they have: the least memory on the slowest disk takes in some dozens of rows in a second.
-const HANDED_BOUND: Duration = Duration::from_secs(300);
 /// A node that serves may refuse a request for a moment; so often in a row it does not.
 const TRIES_MAX: usize = 20;
 /// Timestamps of others are believed that are so far ahead of a clock.
@@ -81,7 +78,7 @@ pub(super) async fn settle(world: &Rc<World>, clients: &mut [Client]) -> Result<
     world.stage.note(format_args!("together after {:?}", begun.elapsed()));
     let finished = timeout(BOUND, all_batches_finished(world)).await;
     finished.map_err(|_| Violation::new("logged batches are never finished".to_owned()))?;
-    let handed = timeout(HANDED_BOUND, all_is_handed_on(world)).await;
+    let handed = timeout(BOUND, all_is_handed_on(world)).await;
     handed.map_err(|_| Violation::new(format!("nodes still lack what they have missed: {}", owed(world))))?;
     all_expired(clients).await;
     for client in clients.iter_mut().filter(|_| !world.plan.may_lose_acknowledged()) {
@@ -147,10 +144,13 @@ async fn all_is_handed_on(world: &World) {
 
 /// What nodes owe to others, in words.
 fn owed(world: &World) -> String {
-    let hosts: Vec<_> = world.lives.borrow().iter().flatten().map(Known::host_id).collect();
+    let lives = world.lives.borrow();
+    let living =
+        lives.iter().enumerate().filter_map(|(node, life)| Some((format!("node {node}"), life.as_ref()?)));
+    let living = living.map(|(name, known)| (name, known.host_id()));
     // Who is gone for good has missed nothing.
     let lost = world.places.lost_ids().into_iter().map(|host| ("one that is gone".to_owned(), host));
-    let others: Vec<_> = (0..).map(|node: usize| format!("node {node}")).zip(hosts).chain(lost).collect();
+    let others: Vec<_> = living.chain(lost).collect();
     let mut owed = Vec::new();
     for (node, marks) in world.marks.borrow().iter().enumerate() {
         let Some(marks) = marks else { continue };

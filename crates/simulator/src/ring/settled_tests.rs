@@ -14,6 +14,8 @@ use crate::peers::identity::address;
 
 /// By then a node has started, and has sent or compared what others may have missed.
 const A_WHILE: Duration = Duration::from_secs(30);
+/// Rows of two replicas each: some of them are not node 0's.
+const KEY_COUNT: i32 = 20;
 
 impl Three {
     /// Has node 0 write a row that no other node gets.
@@ -53,6 +55,28 @@ impl Three {
         let marks = self.world.marks.borrow();
         let handoff = marks[0].as_ref().expect("it serves").handoff();
         (handoff.sent_count(), handoff.mended_count())
+    }
+
+    /// Has node 0 write rows that node 2 does not get, and of which it has some and node 1 others.
+    async fn write_for_others(&self) {
+        let keyspace =
+            "CREATE KEYSPACE pairs WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2}";
+        self.make(&[keyspace, "CREATE TABLE pairs.carts (k int PRIMARY KEY, v int)"]).await;
+        self.world.stage.network.cut(address(0), address(2));
+        for key in 0..KEY_COUNT {
+            let text = format!("INSERT INTO pairs.carts (k, v) VALUES ({key}, 7)");
+            let answered = self.visitor.ask(0, &text, Consistency::One).await;
+            assert!(answered.is_ok(), "{answered:?}");
+        }
+    }
+
+    /// How many rows the replicas do not all have.
+    async fn differing_count(&self) -> usize {
+        let before = self.world.mismatched_count();
+        for key in 0..KEY_COUNT {
+            self.ask(1, &format!("SELECT v FROM pairs.carts WHERE k = {key}"), Consistency::All).await;
+        }
+        self.world.mismatched_count() - before
     }
 }
 
@@ -123,36 +147,6 @@ fn where_it_is_not_known_what_is_settled_rows_are_compared() {
         assert!(mended_count > 0, "it was compared");
     });
 }
-
-impl Three {
-    /// Has node 0 write rows that node 2 does not get, and of which it has some and node 1 others.
-    async fn write_for_others(&self) {
-        let keyspace =
-            "CREATE KEYSPACE pairs WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2}";
-        for text in [keyspace, "CREATE TABLE pairs.carts (k int PRIMARY KEY, v int)"] {
-            let made = self.ask(0, text, Consistency::One).await;
-            assert!(matches!(made, Response::SchemaChange(_)), "{made:?}");
-        }
-        self.world.stage.network.cut(address(0), address(2));
-        for key in 0..KEY_COUNT {
-            let text = format!("INSERT INTO pairs.carts (k, v) VALUES ({key}, 7)");
-            let answered = self.visitor.ask(0, &text, Consistency::One).await;
-            assert!(answered.is_ok(), "{answered:?}");
-        }
-    }
-
-    /// How many rows the replicas do not all have.
-    async fn differing_count(&self) -> usize {
-        let before = self.world.mismatched_count();
-        for key in 0..KEY_COUNT {
-            self.ask(1, &format!("SELECT v FROM pairs.carts WHERE k = {key}"), Consistency::All).await;
-        }
-        self.world.mismatched_count() - before
-    }
-}
-
-/// Some of them are not node 0's.
-const KEY_COUNT: i32 = 20;
 
 #[test]
 fn what_a_killed_node_had_begun_is_sent_on_by_who_got_it() {

@@ -25,16 +25,21 @@ impl Three {
                 timeout(settle::BOUND, settle::all_serve(&world)).await.expect("they find each other");
                 let three = Three { world: Rc::clone(&world), visitor: Visitor::new(&world, 50) };
                 let keyspace = "CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}";
-                for text in [keyspace, "CREATE TABLE shop.carts (k int PRIMARY KEY, v int)"] {
-                    let made = three.ask(0, text, Consistency::One).await;
-                    assert!(matches!(made, Response::SchemaChange(_)), "{made:?}");
-                }
+                three.make(&[keyspace, "CREATE TABLE shop.carts (k int PRIMARY KEY, v int)"]).await;
                 story(three).await;
             };
             world.stage.hosts.run_beside(playing).await;
             world.stage.hosts.clear();
             world.forget_lives();
         });
+    }
+
+    /// Changes the schema.
+    pub(super) async fn make(&self, texts: &[&str]) {
+        for text in texts {
+            let made = self.ask(0, text, Consistency::One).await;
+            assert!(matches!(made, Response::SchemaChange(_)), "{made:?}");
+        }
     }
 
     pub(super) async fn ask(&self, node: usize, text: &str, level: Consistency) -> Response {
