@@ -44,6 +44,12 @@ impl CommitLog {
         Ok(unneeded.len())
     }
 
+    /// Bytes that are free where segments are written; `None` where the disk does not tell.
+    pub async fn free_bytes(&self) -> Option<u64> {
+        let (disk, directory) = (Arc::clone(&self.shared.disk), self.shared.directory.clone());
+        self.shared.io.run(move || disk.free_space(&directory)).await.ok()
+    }
+
     /// Deletes what is kept to be written again: the disk is full.
     ///
     /// # Errors

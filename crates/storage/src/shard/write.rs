@@ -363,7 +363,7 @@ impl Shard {
     /// The log failed.
     async fn settle_position(self: &Rc<Self>, position: LogPosition, wait: Wait) -> Result<(), StorageError> {
         if position.segment != self.log_segment.replace(position.segment) {
-            self.shared.shorten_log(&self.tables);
+            self.shared.shorten_log();
         }
         match wait {
             Wait::Never => Ok(()),

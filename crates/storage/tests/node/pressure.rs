@@ -103,6 +103,23 @@ fn writers_are_told_when_memory_is_full_and_flushes_fail() {
     });
 }
 
+/// One row of a table that nobody else writes to holds back the whole log, which may be longer than the disk is large.
+#[test]
+fn a_log_does_not_fill_the_disk_for_a_table_that_is_hardly_written_to() {
+    let disk = MemoryDisk::new();
+    run(async {
+        let node = Node::start(&disk, StorageOptions { log_bytes: 1 << 30, ..tight(1) }).expect("starts");
+        let (table, long) = (table(), "x".repeat(1_000));
+        node.write(0, insert(&other(), 0, 0, &long, 1)).await.expect("writes");
+        disk.faults().set_capacity_bytes(disk.used_bytes() + (8 << 20));
+        for version in 0..20_000 {
+            let pk = version % 100;
+            let written = node.write(pk, insert(&table, pk, 0, &long, version.into())).await;
+            assert!(written.is_ok(), "version {version}: {written:?}");
+        }
+    });
+}
+
 /// What is refused for want of memory says that the disk is full, also when it is the log that a flush finds full.
 #[test]
 fn a_refusal_says_that_the_disk_is_full_whoever_finds_it_so() {

@@ -59,6 +59,10 @@ pub use timestamps::Timestamps;
 pub(crate) use write_room::FlushUnderWay;
 pub use write_room::WriteRoom;
 
+/// The log may take one part in so many of what it takes and what is free: on a full disk nothing can be flushed any
+/// more, and the log is never let go. Cassandra takes a quarter of the whole volume.
+const LOG_PART_OF_ROOM: u64 = 4;
+
 /// What the tables of a shard share.
 pub struct Shared {
     /// The shard's number on the node.
@@ -305,10 +309,23 @@ impl Shared {
 
     /// Starts flushes of the tables that hold back the oldest log segments, when the log is longer
     /// than it may be. Without it a table that is hardly written to would keep the whole log.
-    pub fn shorten_log(&self, tables: &Tables) {
+    pub fn shorten_log(self: &Rc<Self>) {
+        let shared = Rc::clone(self);
+        runtime::spawn_local("a look at the length of the log", async move {
+            let free_bytes = shared.log.free_bytes().await.unwrap_or(u64::MAX);
+            if let Some(tables) = shared.tables() {
+                shared.flush_what_holds_log(&tables, free_bytes);
+            }
+        });
+    }
+
+    fn flush_what_holds_log(&self, tables: &Tables, free_bytes: u64) {
         let log = self.log.statistics();
         // What is held for other nodes goes by no flush.
-        if log.retained_bytes - log.held_bytes <= self.log_bytes || self.room.is_flushing() {
+        let needed_bytes = log.retained_bytes - log.held_bytes;
+        let own_free_bytes = free_bytes / self.sharding.shard_count() as u64;
+        let room_bytes = needed_bytes.saturating_add(own_free_bytes) / LOG_PART_OF_ROOM;
+        if needed_bytes <= self.log_bytes.min(room_bytes) || self.room.is_flushing() {
             return;
         }
         if let Some(oldest) = tables.first_position() {
