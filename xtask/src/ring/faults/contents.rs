@@ -15,8 +15,14 @@ const ONE: u16 = 1;
 const PAGE_ROWS: i32 = 500;
 const POLL: Duration = Duration::from_millis(200);
 
-/// Rows by their first column; the others as they came.
-pub(super) type Contents = BTreeMap<Vec<u8>, Vec<Option<Vec<u8>>>>;
+/// Of a value so much is told.
+const BYTES_TOLD: usize = 24;
+
+/// The values of a row but the first, as they came.
+type Row = Vec<Option<Vec<u8>>>;
+
+/// Rows by their first column.
+pub(super) type Contents = BTreeMap<Vec<u8>, Row>;
 
 /// All rows that a statement selects, of which the first column is the key.
 pub(super) fn contents(host: &Host, select: &str) -> Result<Contents, Failure> {
@@ -96,14 +102,25 @@ pub(super) fn until_equal(
         keys.retain(|key| !is_excused(key));
         let Some(such) = keys.first() else { return Ok(began.elapsed()) };
         if began.elapsed() > within {
-            let rows: Vec<_> = contents.iter().map(|of_node| of_node.get(such)).collect();
+            let rows: Vec<_> =
+                contents.iter().map(|of_node| of_node.get(such).map_or("nothing".to_owned(), told)).collect();
             return Err(Failure::new(format!(
-                "nodes differ in {} rows {within:?} after the harm, such as {such:?}: {select} gives {rows:?}",
-                keys.len()
+                "nodes differ in {} rows {within:?} after the harm, such as {such:?}: {select} gives {}",
+                keys.len(),
+                rows.join(" | ")
             )));
         }
         std::thread::sleep(POLL);
     }
+}
+
+/// The beginning of each value of a row.
+fn told(row: &Row) -> String {
+    let value = |value: &Option<Vec<u8>>| match value {
+        Some(bytes) => bytes.iter().take(BYTES_TOLD).map(|byte| format!("{byte:02x}")).collect(),
+        None => "null".to_owned(),
+    };
+    row.iter().map(value).collect::<Vec<String>>().join(" ")
 }
 
 #[cfg(test)]
