@@ -12,13 +12,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cluster::MetadataLog;
+use cluster::membership::Known;
 use coordinator::replicas::{RingSeat, carry_out_repairs, fill};
 use coordinator::{BatchReplay, Coordinator, CoordinatorError, Node, follow};
 use query::{AnswerMemory, Engine, LargeAnswer, PreparedTexts, Timeouts};
 use runtime::Runtime;
 use schema::Schema;
 use storage::{
-    Directory, Layout, LocalShards, Recovered, RunningShards, ShardHandle, Shards, StorageOptions,
+    CompactionsHeld, Directory, Layout, LocalShards, Recovered, RunningShards, ShardHandle, Shards,
+    StorageError, StorageOptions,
 };
 use tokio::sync::oneshot::{self, error::RecvError};
 
@@ -52,6 +54,8 @@ pub struct AssembledNode<Running = RunningShards> {
 
 /// Where it is told how many logged batches of an earlier run were finished.
 type ReplayReport = oneshot::Sender<Result<u64, CoordinatorError>>;
+/// Where that is heard.
+type ReplayTold = oneshot::Receiver<Result<u64, CoordinatorError>>;
 
 /// What each shard's thread needs for its seat.
 #[derive(Clone)]
@@ -73,7 +77,7 @@ struct Prepared {
     recovered: Recovered,
     schema: Arc<Schema>,
     parts: Parts,
-    replayed: oneshot::Receiver<Result<u64, CoordinatorError>>,
+    replayed: ReplayTold,
     ring: Option<RingPart>,
 }
 
@@ -101,14 +105,16 @@ where
             body(seat).await;
         }
     })?;
-    told(runtime::block_on(replayed))?;
-    drop(compactions_held);
-    let ring = ring.map(|ring| ring.start(runtime)).transpose().map_err(AssemblyError::RingThread)?;
-    if let Some(known) = view.ring() {
-        runtime::block_on(comes_in(known))?;
-        keep_cluster_name(runtime, &view)?;
-    }
-    Ok(AssembledNode { shards, view, ring })
+    let start_ring = || ring.map(|ring| ring.start(runtime)).transpose().map_err(AssemblyError::RingThread);
+    runtime::block_on(async {
+        match come_up(runtime, &view, replayed, compactions_held, start_ring).await {
+            Ok(ring) => Ok(AssembledNode { shards, view, ring }),
+            Err(error) => {
+                note_end(shards.stop(false).await);
+                Err(error)
+            }
+        }
+    })
 }
 
 /// As [`start`], with all shards as tasks of the surrounding `LocalSet`.
@@ -137,14 +143,43 @@ where
         runtime::spawn_local("start", Box::pin(starting));
     }
     drop(parts);
+    let start_ring = || Ok(ring.map(|ring| ring.start_local(runtime)));
+    match come_up(runtime, &view, replayed, compactions_held, start_ring).await {
+        Ok(ring) => Ok(AssembledNode { shards, view, ring }),
+        Err(error) => {
+            note_end(shards.stop(false).await);
+            Err(error)
+        }
+    }
+}
+
+/// What comes after the shards: returns when the node may serve, with its part in a ring.
+///
+/// # Errors
+/// The node can not serve. Its shards run on: whoever has started them stops them, before another start finds the
+/// directory free.
+async fn come_up(
+    runtime: &Runtime,
+    view: &NodeView,
+    replayed: ReplayTold,
+    compactions_held: CompactionsHeld,
+    start_ring: impl FnOnce() -> Result<Option<Stop>, AssemblyError>,
+) -> Result<Option<Stop>, AssemblyError> {
     told(replayed.await)?;
     drop(compactions_held);
-    let ring = ring.map(|ring| ring.start_local(runtime));
+    let ring = start_ring()?;
     if let Some(known) = view.ring() {
         comes_in(known).await?;
-        keep_cluster_name(runtime, &view)?;
+        keep_cluster_name(runtime, view)?;
     }
-    Ok(AssembledNode { shards, view, ring })
+    Ok(ring)
+}
+
+/// How shards ended whose node could not serve: why it could not is told to whoever started it.
+fn note_end(ended: Result<(), StorageError>) {
+    if let Err(error) = ended {
+        tracing::warn!(%error, "shards of a node that could not start did not end well");
+    }
 }
 
 /// What comes before the shards.
@@ -265,22 +300,35 @@ async fn say_farewell(view: &NodeView) {
 /// Gives how many batches there were that are finished.
 async fn finish_what_was_cut_off(
     coordinator: &Coordinator,
-    is_in_ring: bool,
+    ring: Option<&Known>,
 ) -> Result<u64, CoordinatorError> {
     let mut batch_count = 0;
-    if is_in_ring {
+    if let Some(known) = ring {
         // A node starts without the others, and replicas of a batch may be on them.
         let replay = BatchReplay::on(coordinator.clone());
         let found_count = replay.find().await?;
         if found_count > 0 {
             tracing::info!(found_count, "logged batches of an earlier run are being finished");
         }
-        runtime::spawn_local("batches that are kept", Box::pin(replay.run()));
+        spawn_in_ring("batches that are kept", known, replay.run());
     } else {
         batch_count = coordinator.replay_batches().await?;
     }
     coordinator.finish_truncation().await?;
     Ok(batch_count)
+}
+
+/// Starts what ends with the node's part in its ring: it may hold a shard.
+fn spawn_in_ring(what: &'static str, known: &Known, work: impl Future<Output = ()> + 'static) {
+    let known = known.clone();
+    let working = async move {
+        tokio::select! {
+            biased;
+            _ = known.until_ended() => {}
+            () = work => {}
+        }
+    };
+    runtime::spawn_local(what, Box::pin(working));
 }
 
 /// The coordinator of a shard of a node in a ring. The first shard writes down what is agreed on, repairs, and gets the
@@ -307,8 +355,8 @@ fn seat_in_ring(seats: &Seats, node: Node, handle: ShardHandle, timeouts: &Arc<T
     if index == 0
         && let Some(repairs) = seats.take_repairs()
     {
-        runtime::spawn_local("rows of a lost node", Box::pin(fill(coordinator.clone())));
-        runtime::spawn_local("repairs", Box::pin(carry_out_repairs(coordinator.clone(), repairs)));
+        spawn_in_ring("rows of a lost node", known, fill(coordinator.clone()));
+        spawn_in_ring("repairs", known, carry_out_repairs(coordinator.clone(), repairs));
     }
     coordinator
 }
@@ -317,7 +365,7 @@ fn seat_in_ring(seats: &Seats, node: Node, handle: ShardHandle, timeouts: &Arc<T
 async fn take_seat(parts: Parts, handle: ShardHandle) -> Seat {
     let Parts { node, view, clients, texts, large_answer, timeouts, seats, batches_replayed } = parts;
     let (index, shard, shards) = (handle.local().index(), Rc::clone(handle.local()), handle.shards().clone());
-    let is_in_ring = seats.is_some();
+    let ring = seats.as_ref().map(|seats| seats.known.clone());
     let coordinator = match seats {
         None => Coordinator::new(node, handle),
         Some(seats) => seat_in_ring(&seats, node, handle, &timeouts),
@@ -325,7 +373,7 @@ async fn take_seat(parts: Parts, handle: ShardHandle) -> Seat {
     // Taken, so that whoever waits for it hears of it when this task dies.
     let report = batches_replayed.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| index == 0);
     if let Some(report) = report {
-        _ = report.send(finish_what_was_cut_off(&coordinator, is_in_ring).await);
+        _ = report.send(finish_what_was_cut_off(&coordinator, ring.as_ref()).await);
     }
     let system_tables = SystemTables::new(view.clone(), coordinator.clone(), shards, clients);
     let answers = AnswerMemory::new(view.options.answers.bytes / coordinator.owners().count(), large_answer);

@@ -18,6 +18,7 @@ use schema::Schema;
 use storage::{Layout, NodeFacts};
 use tls::{Certificates, NameCheck, TlsFiles};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::LocalSet;
 
 use crate::{AssemblyError, NodeOptions};
 
@@ -223,10 +224,11 @@ impl RingPart {
         Ok(Stop(stop))
     }
 
-    /// Begins, as a task of the surrounding `LocalSet`.
+    /// Begins, as a task of the surrounding `LocalSet`. What it starts ends with it, as on a thread of its own.
     pub(crate) fn start_local(self, runtime: &Runtime) -> Stop {
-        let (stop, stopped) = oneshot::channel();
-        runtime::spawn_local("ring", Box::pin(self.run(runtime.clone(), stopped)));
+        let (runtime, (stop, stopped)) = (runtime.clone(), oneshot::channel());
+        let running = async move { LocalSet::new().run_until(self.run(runtime, stopped)).await };
+        runtime::spawn_local("ring", Box::pin(running));
         Stop(stop)
     }
 

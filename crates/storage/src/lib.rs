@@ -29,8 +29,8 @@ mod snapshots;
 pub use cache::{CacheStats, ChunkLengthStats, ColdReads};
 pub use commitlog::{LogPosition, SyncMode};
 pub use compaction::{
-    ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals, RewriteFiles,
-    RewriteRequest,
+    ActiveCompaction, CompactionKind, CompactionRecord, CompactionRequest, CompactionTotals, CompactionsHeld,
+    RewriteFiles, RewriteRequest,
 };
 pub use error::{StorageError, unless_dropped};
 pub use import::ImportSummary;

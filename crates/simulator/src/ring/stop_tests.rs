@@ -1,17 +1,66 @@
-//! A node of a ring that is stopped in order.
+//! A node of a ring that is stopped in order, also when it can not start.
+
+use std::sync::Arc;
 
 use server::LocalServer;
 use tokio::sync::oneshot;
 
 use super::*;
 
+/// A world of three nodes.
+fn of_three() -> Rc<World> {
+    let plan = |seed: &u64| Plan::roll(&Dice::new(*seed, 0, 8_000));
+    let seed = (1..).find(|seed| plan(seed).nodes.len() == 3).expect("there are many");
+    Rc::new(World::new(seed, plan(&seed), None))
+}
+
+/// Shards of the try that had failed went on in the directory of the next one, and both wrote to one manifest.
+#[test]
+fn a_node_that_can_not_start_leaves_nothing_behind() {
+    in_paused_time(async {
+        let world = of_three();
+        let last = {
+            let world = Rc::clone(&world);
+            async move {
+                while world.lives.borrow()[..2].iter().any(Option::is_none) {
+                    sleep(Duration::from_millis(50)).await;
+                }
+                let runtime = node::runtime_of(&world, 2, 1);
+                let options = || world.plan.options(2, &world.places);
+                let mut in_place_of_the_living = options();
+                // Each shard has it, and each log.
+                let holder_count = || Arc::strong_count(&runtime.random);
+                let before = holder_count();
+                let ring = in_place_of_the_living.ring.as_mut().expect("it has a ring");
+                ring.replaces = Some(world.places.internode(1));
+                let refused = LocalServer::start(&runtime, in_place_of_the_living).await.err();
+                let why = refused.expect("the place is taken").to_string();
+                assert!(why.contains("is alive, and keeps its place"), "{why}");
+                sleep(Duration::from_secs(1)).await;
+                assert_eq!(holder_count(), before, "something of it lives");
+                let server = LocalServer::start(&runtime, options()).await.expect("it starts");
+                server.stop(true).await.expect("it stops");
+                sleep(Duration::from_secs(1)).await;
+                assert_eq!(holder_count(), before, "something of it lives");
+            }
+        };
+        (0..2).for_each(|node| world.stage.hosts.start(node, node::live(Rc::clone(&world), node, 1)));
+        let (done, is_done) = oneshot::channel::<()>();
+        world.stage.hosts.start(2, async move {
+            last.await;
+            _ = done.send(());
+        });
+        world.stage.hosts.run_beside(async { is_done.await.expect("it comes to its end") }).await;
+        world.stage.hosts.clear();
+        world.forget_lives();
+    });
+}
+
 /// The others took it to live for a second more, and asked it in vain.
 #[test]
 fn a_node_that_is_stopped_is_down_at_once() {
-    let plan = |seed: &u64| Plan::roll(&Dice::new(*seed, 0, 8_000));
-    let seed = (1..).find(|seed| plan(seed).nodes.len() == 3).expect("there are many");
     in_paused_time(async {
-        let world = Rc::new(World::new(seed, plan(&seed), None));
+        let world = of_three();
         let (stop, stopped) = oneshot::channel::<()>();
         let last = {
             let world = Rc::clone(&world);

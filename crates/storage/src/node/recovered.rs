@@ -105,9 +105,11 @@ impl Recovered {
     pub fn start_local(self, schema: &Arc<Schema>) -> Result<LocalShards, StorageError> {
         let random = &self.context.runtime.random;
         let (shards, receivers, _) = self.mailboxes(|| Door::among_tasks(Arc::clone(random)));
+        // All of them, before one goes on: the directory is not locked any more when some can not start.
+        let start = |(index, seed)| Shard::start(index, self.context.clone(), seed, Arc::clone(schema));
+        let started: Vec<_> = self.seeds.into_iter().enumerate().map(start).collect::<Result<_, _>>()?;
         let mut handles = Vec::new();
-        for (index, (receiver, seed)) in receivers.into_iter().zip(self.seeds).enumerate() {
-            let shard = Shard::start(index, self.context.clone(), seed, Arc::clone(schema))?;
+        for (index, (receiver, shard)) in receivers.into_iter().zip(started).enumerate() {
             handles.push(ShardHandle::new(shards.clone(), Rc::clone(&shard)));
             runtime::spawn_local("errands", live(Arc::clone(&shards.homes[index]), shard, receiver));
         }
