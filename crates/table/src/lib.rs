@@ -76,8 +76,8 @@ pub use read_bytes::ReadBytes;
 pub use row_versions::{VersionsStep, take_versions};
 pub use scrub::{FileVerdict, QUARANTINE, ScrubbedFile};
 pub use shared::{
-    Compactor, Fetcher, FileRegistry, PATIENCE_OF_PREFETCH, Share, Shared, SharedSeed, SnapshotOptions,
-    Snapshots, Tables, Timestamps, Waiting, WriteRoom,
+    Compactor, Fetcher, FileRegistry, NodeTimestamps, PATIENCE_OF_PREFETCH, Share, Shared, SharedSeed,
+    SnapshotOptions, Snapshots, Tables, Timestamps, Waiting, WriteRoom,
 };
 
 /// What a table is started with: the outcome of recovery.

@@ -3,7 +3,6 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 
 use compaction::CompactionControl;
 use manifest::{Manifest, ManifestState};
@@ -117,7 +116,7 @@ impl Directory {
             options: self.options,
             layout: self.layout,
             registry: Arc::new(FileRegistry::default()),
-            timestamp_floor: Arc::new(AtomicI64::new(i64::MIN)),
+            node_timestamps: Arc::default(),
         };
         context.registry.set_incremental_backups(context.options.incremental_backups);
         let (facts, seeds) = Recovery { context: &context, schema, facts: self.facts }.run()?;

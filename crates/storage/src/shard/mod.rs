@@ -58,7 +58,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 
 use ::read::TombstoneThresholds;
 use cache::CacheStats;
@@ -69,8 +68,8 @@ use ring::Sharding;
 use runtime::{ColdReader, Runtime};
 use schema::{Schema, Table, TableId};
 use table::{
-    CommitFailurePolicy, Compactor, FileRegistry, Health, Shared, SharedSeed, SnapshotOptions, Snapshots,
-    TableError, TableSeed, TableStore, Tables, Timestamps,
+    CommitFailurePolicy, Compactor, FileRegistry, Health, NodeTimestamps, Shared, SharedSeed,
+    SnapshotOptions, Snapshots, TableError, TableSeed, TableStore, Tables, Timestamps,
 };
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -123,8 +122,8 @@ pub(crate) struct ShardContext {
     pub(crate) layout: Layout,
     pub(crate) registry: Arc<FileRegistry>,
     pub(crate) health: Arc<Health>,
-    /// See [`Timestamps`].
-    pub(crate) timestamp_floor: Arc<AtomicI64>,
+    /// What shards tell each other of timestamps.
+    pub(crate) node_timestamps: Arc<NodeTimestamps>,
     pub(crate) compaction: Arc<CompactionControl>,
 }
 
@@ -153,7 +152,7 @@ impl Shard {
             layout,
             registry,
             health,
-            timestamp_floor,
+            node_timestamps,
             compaction,
         } = context;
         let log_options = commitlog::CommitLogOptions {
@@ -196,7 +195,7 @@ impl Shard {
                 index,
                 shard_count,
                 seed.last_timestamp,
-                timestamp_floor,
+                node_timestamps,
             ),
             compactor: Compactor::new(
                 compaction,

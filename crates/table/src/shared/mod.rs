@@ -55,7 +55,7 @@ pub use registry::FileRegistry;
 pub(crate) use snapshots::is_system;
 pub use snapshots::{SnapshotOptions, Snapshots};
 pub use tables::Tables;
-pub use timestamps::Timestamps;
+pub use timestamps::{NodeTimestamps, Timestamps};
 pub(crate) use write_room::FlushUnderWay;
 pub use write_room::WriteRoom;
 

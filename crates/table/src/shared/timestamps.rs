@@ -1,10 +1,13 @@
-//! Timestamps that a node gives: unique over its shards, never going back.
+//! Timestamps that a node gives: unique over its shards, never going back, later than all that it was told of.
 //!
 //! Shard `i` of `n` gives only microseconds that leave `i` when divided by `n`, so shards need not
 //! talk. A clock that stands or jumps back makes the shard count on from its last timestamp. How far the
 //! others are it knows by a shared floor, which no timestamp of the node is above: each shard raises it
-//! once a millisecond, a millisecond ahead, and looks at it only when the clock is far behind it.
+//! ten thousand times a second, a lead ahead, and looks at it only when the clock is far behind it.
 //! After a restart the shards count on from the greatest mark found in logs and manifests.
+//!
+//! What one shard has heard of another node, all shards go beyond: a client that is shown a row by one of them may write
+//! it anew by another.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,13 +16,28 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use runtime::Clock;
 
 /// How far ahead of its timestamps a shard raises the floor, in µs.
-const LEAD_MAX: i64 = 1_000;
+const LEAD_MAX: i64 = 100;
 /// A floor that is so far ahead of the clock, in µs, was not raised at this time: the clock has jumped
 /// back, or some shard gives more than one timestamp a microsecond.
 const AHEAD: i64 = 2 * LEAD_MAX;
 /// How far ahead of the clock a timestamp of another node is believed, in µs.
 const SKEW_MAX: i64 = 10_000_000;
 const _: () = assert!(AHEAD > LEAD_MAX, "a floor that was raised just now is not far ahead");
+
+/// What the shards of a node tell each other of timestamps, in µs.
+#[derive(Debug)]
+pub struct NodeTimestamps {
+    /// None that was given is above it.
+    floor: AtomicI64,
+    /// The greatest that was heard of another node and was ahead of the clock.
+    heard: AtomicI64,
+}
+
+impl Default for NodeTimestamps {
+    fn default() -> Self {
+        NodeTimestamps { floor: AtomicI64::new(i64::MIN), heard: AtomicI64::new(i64::MIN) }
+    }
+}
 
 /// Timestamps that a shard gives.
 pub struct Timestamps {
@@ -29,18 +47,17 @@ pub struct Timestamps {
     last: Cell<i64>,
     /// How far this shard has raised the floor.
     raised_to: Cell<i64>,
-    /// No timestamp that was given is above it.
-    floor: Arc<AtomicI64>,
+    node: Arc<NodeTimestamps>,
 }
 
 impl Timestamps {
-    /// Of a shard of `shard_count`, which count on from `last`, in µs. The floor is one for all of them.
+    /// Of a shard of `shard_count`, which count on from `last`, in µs. What it shares is one for all of them.
     pub fn new(
         clock: Arc<dyn Clock>,
         shard: usize,
         shard_count: usize,
         last: i64,
-        floor: Arc<AtomicI64>,
+        node: Arc<NodeTimestamps>,
     ) -> Self {
         assert!(shard < shard_count, "each shard gives timestamps that no other gives");
         let as_i64 = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
@@ -50,7 +67,7 @@ impl Timestamps {
             shard_count: as_i64(shard_count).max(1),
             last: Cell::new(last),
             raised_to: Cell::new(i64::MIN),
-            floor,
+            node,
         }
     }
 
@@ -59,8 +76,9 @@ impl Timestamps {
     pub fn next(&self) -> i64 {
         let now = self.clock.now_micros();
         let is_ahead = |time: i64| time > now.saturating_add(AHEAD);
-        let mut least = now.max(self.last.get().saturating_add(1));
-        let floor = self.floor.load(Ordering::Relaxed);
+        let before = self.last.get().max(self.node.heard.load(Ordering::Relaxed));
+        let mut least = now.max(before.saturating_add(1));
+        let floor = self.node.floor.load(Ordering::Relaxed);
         if is_ahead(floor) {
             least = least.max(floor);
         }
@@ -69,18 +87,19 @@ impl Timestamps {
         self.last.set(next);
         if is_ahead(next) {
             // To the place itself: if each shard went a lead ahead of the other, they would never stop.
-            self.floor.fetch_max(next, Ordering::Relaxed);
+            self.node.floor.fetch_max(next, Ordering::Relaxed);
         } else if next > self.raised_to.get() {
             let raised_to = next.saturating_add(LEAD_MAX);
             self.raised_to.set(raised_to);
-            self.floor.fetch_max(raised_to, Ordering::Relaxed);
+            self.node.floor.fetch_max(raised_to, Ordering::Relaxed);
         }
         next
     }
 
-    /// What the next one will be later than, in µs: what other nodes are told.
+    /// None that the node gave so far or has heard of is above this one, in µs: what other nodes are told.
     pub fn latest(&self) -> i64 {
-        self.clock.now_micros().max(self.last.get())
+        let of_node = self.node.floor.load(Ordering::Relaxed).max(self.node.heard.load(Ordering::Relaxed));
+        self.clock.now_micros().max(self.last.get()).max(of_node)
     }
 
     /// Another node has given this one, in µs, or may have: the next one is later. One that is too far ahead of the
@@ -93,11 +112,10 @@ impl Timestamps {
 
     /// The same, however far ahead of the clock it is.
     pub fn believe(&self, micros: i64) {
-        if micros <= self.clock.now_micros() {
-            return;
+        // Looked at first: shards that write to one place wait for each other.
+        if micros > self.clock.now_micros() && micros > self.node.heard.load(Ordering::Relaxed) {
+            self.node.heard.fetch_max(micros, Ordering::Relaxed);
         }
-        self.last.set(self.last.get().max(micros));
-        self.floor.fetch_max(micros, Ordering::Relaxed);
     }
 
     /// No timestamp that this node gave so far is above this one, nor will one be soon that the
@@ -105,7 +123,7 @@ impl Timestamps {
     #[inline]
     pub fn mark(&self) -> i64 {
         let lead = self.clock.now_micros().saturating_add(LEAD_MAX);
-        lead.max(self.last.get()).max(self.floor.load(Ordering::Relaxed))
+        lead.max(self.latest())
     }
 }
 
@@ -118,10 +136,9 @@ mod tests {
     #[test]
     fn shards_never_give_the_same_timestamp_and_never_go_back() {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(1_000));
-        let floor = Arc::new(AtomicI64::new(i64::MIN));
-        let shards: Vec<_> = (0..3)
-            .map(|shard| Timestamps::new(Arc::clone(&clock), shard, 3, 0, Arc::clone(&floor)))
-            .collect();
+        let node = Arc::default();
+        let shards: Vec<_> =
+            (0..3).map(|shard| Timestamps::new(Arc::clone(&clock), shard, 3, 0, Arc::clone(&node))).collect();
 
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..10 {
@@ -137,36 +154,75 @@ mod tests {
     #[should_panic(expected = "each shard gives timestamps that no other gives")]
     fn a_shard_that_would_give_those_of_another_is_seen() {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(1_000));
-        Timestamps::new(clock, 3, 3, 0, Arc::new(AtomicI64::new(i64::MIN)));
+        Timestamps::new(clock, 3, 3, 0, Arc::default());
     }
 
     #[test]
     fn what_was_heard_of_another_node_is_passed_unless_its_clock_is_wrong() {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(1_000));
-        let timestamps = Timestamps::new(clock, 0, 1, 0, Arc::new(AtomicI64::new(i64::MIN)));
+        let timestamps = Timestamps::new(clock, 0, 1, 0, Arc::default());
         timestamps.hear(1_000 + SKEW_MAX + 1);
         assert_eq!((timestamps.latest(), timestamps.next()), (1_000, 1_000));
         timestamps.hear(900);
         assert_eq!(timestamps.next(), 1_001);
         timestamps.hear(1_500);
         assert_eq!((timestamps.latest(), timestamps.next()), (1_500, 1_501));
+        assert_eq!(timestamps.latest(), 1_501, "far ahead of the clock it is exact");
         timestamps.hear(1_000 + SKEW_MAX);
         assert_eq!(timestamps.next(), 1_001 + SKEW_MAX);
+    }
+
+    /// A row was shown by one shard, and another one gave what was written then a timestamp before the row's.
+    #[test]
+    fn what_one_shard_has_heard_all_shards_pass_and_tell() {
+        for ahead in [1, AHEAD / 2, AHEAD, AHEAD + 1, 5_000_000] {
+            let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(1_000));
+            let node = Arc::default();
+            let [one, other] =
+                [0, 1].map(|shard| Timestamps::new(Arc::clone(&clock), shard, 2, 0, Arc::clone(&node)));
+            one.hear(1_000 + ahead);
+            assert!(other.latest() >= 1_000 + ahead, "{ahead}");
+            let given = other.next();
+            assert!(given > 1_000 + ahead, "{ahead}: {given}");
+            assert!(one.latest() >= given, "{ahead}: the other one has given it");
+            assert!(one.latest() <= given + LEAD_MAX, "{ahead}");
+        }
+    }
+
+    /// Two nodes that hear of each other do not drive each other away from the clock.
+    #[test]
+    fn what_nodes_tell_each_other_stays_near_the_quickest_clock() {
+        let node_of = |clock: &Arc<ManualClock>| {
+            Timestamps::new(Arc::<ManualClock>::clone(clock), 0, 1, 0, Arc::default())
+        };
+        let clocks = [1_000_000, 1_000_700].map(|micros| Arc::new(ManualClock::new(micros)));
+        let nodes = clocks.each_ref().map(node_of);
+        for step in 0..10_000i64 {
+            clocks
+                .iter()
+                .zip([1_000_000, 1_000_700])
+                .for_each(|(clock, start)| clock.set_micros(start + 5 * step));
+            let from = step.rem_euclid(2) as usize;
+            nodes[from].next();
+            nodes[1 - from].hear(nodes[from].latest());
+            let ahead = nodes[1 - from].next() - (1_000_700 + 5 * step);
+            assert!(ahead <= AHEAD + LEAD_MAX + 2, "{ahead} µs ahead after {step} steps");
+        }
     }
 
     #[test]
     fn a_restart_with_the_clock_set_back_counts_on() {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(1_000));
-        assert!(Timestamps::new(clock, 0, 2, 5_000, Arc::new(AtomicI64::new(i64::MIN))).next() > 5_000);
+        assert!(Timestamps::new(clock, 0, 2, 5_000, Arc::default()).next() > 5_000);
     }
 
     /// A shard that had not given any for a while took the clock's word, and its writes lost against older ones.
     #[test]
     fn a_clock_that_jumps_back_while_shards_run_takes_no_shard_back() {
         let clock = Arc::new(ManualClock::new(0));
-        let floor = Arc::new(AtomicI64::new(i64::MIN));
+        let node = Arc::default();
         let shard =
-            |shard| Timestamps::new(Arc::<ManualClock>::clone(&clock), shard, 3, 0, Arc::clone(&floor));
+            |shard| Timestamps::new(Arc::<ManualClock>::clone(&clock), shard, 3, 0, Arc::clone(&node));
         let shards = [shard(0), shard(1), shard(2)];
         let last = Cell::new(0);
         let give = |shard: &Timestamps, what: &str| {
@@ -193,10 +249,10 @@ mod tests {
 
     #[test]
     fn a_shard_whose_clock_went_back_takes_the_others_along() {
-        let floor = Arc::new(AtomicI64::new(i64::MIN));
+        let node = Arc::default();
         let clock = |micros| Arc::new(ManualClock::new(micros)) as Arc<dyn Clock>;
-        let ahead = Timestamps::new(clock(1_000), 0, 2, 90_000, Arc::clone(&floor));
-        let behind = Timestamps::new(clock(1_000), 1, 2, 0, floor);
+        let ahead = Timestamps::new(clock(1_000), 0, 2, 90_000, Arc::clone(&node));
+        let behind = Timestamps::new(clock(1_000), 1, 2, 0, node);
         assert!(behind.next() < 90_000);
         let given = ahead.next();
         assert!(behind.next() > given);
