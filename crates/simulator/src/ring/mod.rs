@@ -115,6 +115,8 @@ pub(crate) struct World {
     mismatched: RefCell<Vec<Option<CountOf>>>,
     /// What each of them knows that others have missed.
     pub(crate) marks: RefCell<Vec<Option<Marks>>>,
+    /// How long each disk may take for an access.
+    disk_delays: RefCell<Vec<Duration>>,
     /// Nodes that were killed, and when.
     killed: RefCell<Vec<(usize, Instant)>>,
     /// Nodes that have lost their disks and so do not know what others had missed, and when.
@@ -150,6 +152,7 @@ impl World {
             batches: RefCell::new((0..count).map(|_| None).collect()),
             mismatched: RefCell::new((0..count).map(|_| None).collect()),
             marks: RefCell::new(vec![None; count]),
+            disk_delays: RefCell::new(vec![Duration::ZERO; count]),
             killed: RefCell::default(),
             disks_lost: RefCell::default(),
             failsafes: (0..count).map(|_| Failsafe::default()).collect(),
@@ -168,6 +171,11 @@ impl World {
 
     pub(crate) fn node_count(&self) -> usize {
         self.plan.nodes.len()
+    }
+
+    /// How long the slowest disk may take for an access.
+    fn slowest_disk(&self) -> Duration {
+        self.disk_delays.borrow().iter().copied().max().unwrap_or_default()
     }
 
     /// Nodes that serve.

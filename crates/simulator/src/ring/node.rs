@@ -68,6 +68,7 @@ pub(super) fn runtime_of(world: &World, node: usize, incarnation: u64) -> Runtim
     // Of a slow disk each sync is felt.
     let io_delay_max = Duration::from_micros(*dice.pick(&[100, 2_000, 2_000, 20_000, 150_000]));
     let io_delay_max = world.plan.sync_max.unwrap_or(io_delay_max);
+    world.disk_delays.borrow_mut()[node] = io_delay_max;
     if io_delay_max >= SLOW {
         world.stage.faults.count(Fault::SlowDisk);
     }

@@ -23,6 +23,8 @@ use crate::ways::Way;
 
 /// Within this time all come together: the longest pause of a connection, the time to make one, and elections.
 pub(super) const BOUND: Duration = Duration::from_secs(60);
+/// And so many times its longest access on the slowest disk: who gets all its rows writes as many files.
+const ACCESSES: u32 = 1_000;
 /// A node that serves may refuse a request for a moment; so often in a row it does not.
 const TRIES_MAX: usize = 20;
 /// Timestamps of others are believed that are so far ahead of a clock.
@@ -73,12 +75,13 @@ pub(super) async fn settle(world: &Rc<World>, clients: &mut [Client]) -> Result<
     // Who stayed away may have lost its disk since they have asked last.
     clients.iter_mut().for_each(Client::heed_losses);
     let begun = Instant::now();
-    let together = timeout(BOUND, all_serve(world)).await;
+    let patience = BOUND + ACCESSES * world.slowest_disk();
+    let together = timeout(patience, all_serve(world)).await;
     together.map_err(|_| Violation::new(format!("nodes do not come together: {}", standing(world))))?;
     world.stage.note(format_args!("together after {:?}", begun.elapsed()));
-    let finished = timeout(BOUND, all_batches_finished(world)).await;
+    let finished = timeout(patience, all_batches_finished(world)).await;
     finished.map_err(|_| Violation::new("logged batches are never finished".to_owned()))?;
-    let handed = timeout(BOUND, all_is_handed_on(world)).await;
+    let handed = timeout(patience, all_is_handed_on(world)).await;
     handed.map_err(|_| Violation::new(format!("nodes still lack what they have missed: {}", owed(world))))?;
     all_expired(clients).await;
     for client in clients.iter_mut().filter(|_| !world.plan.may_lose_acknowledged()) {
