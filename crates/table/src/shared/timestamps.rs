@@ -6,8 +6,8 @@
 //! ten thousand times a second, a lead ahead, and looks at it only when the clock is far behind it.
 //! After a restart the shards count on from the greatest mark found in logs and manifests.
 //!
-//! What one shard has heard of another node, all shards go beyond: a client that is shown a row by one of them may write
-//! it anew by another.
+//! What one shard has heard of another node, all shards go beyond: a client that is shown a row by one of them may
+//! write it anew by another.
 
 use std::cell::Cell;
 use std::sync::Arc;
