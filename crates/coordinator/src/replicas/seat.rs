@@ -15,7 +15,7 @@ use runtime::Plant;
 use schema::{Schema, TableId};
 use storage::{Shard, ShardHandle};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use uuid::Uuid;
 
 use super::healing::{heal, keep_marks};
@@ -122,7 +122,7 @@ impl RingSeat {
 
     /// Answers on the connections that are handed to the shard, from now on.
     pub(crate) fn answer(&self, handed: UnboundedReceiver<Handed>, service: ReplicaService) {
-        let answering = answer_all(handed, Rc::clone(&self.node), Rc::new(service));
+        let answering = answer_all(handed, self.known.clone(), Rc::clone(&self.node), Rc::new(service));
         runtime::spawn_local("connections of other nodes", answering);
     }
 
@@ -287,18 +287,32 @@ fn replicated(schema: &Schema) -> Vec<(String, Strategy)> {
     keyspaces.filter_map(|keyspace| Some((keyspace.name.clone(), strategy(&keyspace.replication)?))).collect()
 }
 
-/// Answers on connections of other nodes, for ever.
-async fn answer_all(mut handed: UnboundedReceiver<Handed>, node: Rc<dyn Node>, service: Rc<ReplicaService>) {
-    while let Some(handed) = handed.recv().await {
-        match handed.take() {
-            Ok(met) => {
+/// Answers on connections of other nodes. They end with the node's part in the ring: whoever asked on one that stays
+/// would be answered by a node that has stopped, also when another one has begun in its place.
+async fn answer_all(
+    mut handed: UnboundedReceiver<Handed>,
+    known: Known,
+    node: Rc<dyn Node>,
+    service: Rc<ReplicaService>,
+) {
+    let mut connections = JoinSet::new();
+    loop {
+        let handed = tokio::select! {
+            biased;
+            _ = known.until_ended() => return,
+            Some(_) = connections.join_next() => continue,
+            handed = handed.recv() => handed,
+        };
+        match handed.map(Handed::take) {
+            Some(Ok(met)) => {
                 let answering = answer(met, Rc::clone(&node), Rc::<ReplicaService>::clone(&service));
-                runtime::spawn_local("connection of another node", async move {
+                connections.spawn_local(runtime::measured("connection of another node", async move {
                     let ended = answering.await;
                     tracing::debug!(%ended, "a connection of another node has ended");
-                });
+                }));
             }
-            Err(error) => tracing::warn!(%error, "a connection of another node can not be taken"),
+            Some(Err(error)) => tracing::warn!(%error, "a connection of another node can not be taken"),
+            None => return,
         }
     }
 }
