@@ -243,7 +243,7 @@ mod tests {
             name: "k".into(),
             replication: Replication { class: String::new(), options: Default::default() },
             durable_writes: true,
-            tables: [("t".to_owned(), Arc::new(table.clone()))].into(),
+            tables: [("t".to_owned(), Arc::new(table.clone()))].into_iter().collect(),
             types: Default::default(),
         };
         let schema = Schema::new(4, [keyspace]);

@@ -253,7 +253,7 @@ mod tests {
             name: name.into(),
             replication: Replication { class: "LocalStrategy".into(), options: BTreeMap::new() },
             durable_writes: true,
-            tables: tables.map(table).into(),
+            tables: tables.map(table).into_iter().collect(),
             types: BTreeMap::new(),
         }
     }

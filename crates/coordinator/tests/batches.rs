@@ -252,7 +252,7 @@ fn keyspace(name: &str, table: TableBuilder) -> Keyspace {
         name: name.into(),
         replication: Replication { class, options },
         durable_writes: true,
-        tables: BTreeMap::from([(table.name().to_owned(), table)]),
+        tables: [(table.name().to_owned(), table)].into_iter().collect(),
         types: BTreeMap::new(),
     }
 }

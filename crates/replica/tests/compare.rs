@@ -29,7 +29,7 @@ fn start(shard_count: u16) -> LocalShards {
         name: "k".into(),
         replication: Replication { class: "org.apache.cassandra.locator.SimpleStrategy".into(), options },
         durable_writes: true,
-        tables: BTreeMap::from([("t".into(), table())]),
+        tables: [("t".to_owned(), table())].into_iter().collect(),
         types: BTreeMap::new(),
     };
     let schema = Arc::new(Schema::new(1, [keyspace]));

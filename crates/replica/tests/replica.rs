@@ -46,7 +46,7 @@ fn schema() -> Arc<Schema> {
         name: "k".into(),
         replication: Replication { class: "org.apache.cassandra.locator.SimpleStrategy".into(), options },
         durable_writes: true,
-        tables: BTreeMap::from([("t".into(), table())]),
+        tables: [("t".to_owned(), table())].into_iter().collect(),
         types: BTreeMap::new(),
     };
     Arc::new(Schema::new(1, [keyspace]))

@@ -27,4 +27,4 @@ pub use options::{
 };
 pub use table::{DroppedColumn, Table, TableBuilder, TableError, TableId};
 pub use transformation::{SchemaError, Transformation};
-pub use value::Schema;
+pub use value::{Home, Schema};

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
 use types::CqlType;
 
@@ -105,7 +106,7 @@ impl Transformation {
                     name: name.clone(),
                     replication: replication.clone(),
                     durable_writes: *durable_writes,
-                    tables: BTreeMap::new(),
+                    tables: OrdMap::new(),
                     types: BTreeMap::new(),
                 };
                 keyspaces.insert(name.clone(), Arc::new(keyspace));
@@ -149,7 +150,7 @@ impl Transformation {
                 keyspace_mut(&mut keyspaces, keyspace)?.types.remove(name).ok_or_else(missing)?;
             }
         }
-        Ok(Schema::from_parts(schema.epoch() + 1, keyspaces, truncated))
+        Ok(schema.next(keyspaces, truncated))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use types::{CqlType, UserType};
 
-use crate::Keyspace;
+use crate::{Keyspace, Table};
 
 /// Puts a definition into a keyspace, and into every type and table there that uses it.
 pub(crate) fn put(keyspace: &mut Keyspace, definition: &Arc<UserType>) {
@@ -14,11 +14,12 @@ pub(crate) fn put(keyspace: &mut Keyspace, definition: &Arc<UserType>) {
             *other = renewed;
         }
     }
-    for table in keyspace.tables.values_mut() {
-        if let Some(renewed) = table.map_types(|cql_type| renew(cql_type, definition)) {
-            *table = Arc::new(renewed);
-        }
-    }
+    let renew = |(name, table): (&String, &Arc<Table>)| {
+        let renewed = table.map_types(|cql_type| renew(cql_type, definition))?;
+        Some((name.clone(), Arc::new(renewed)))
+    };
+    let renewed: Vec<_> = keyspace.tables.iter().filter_map(renew).collect();
+    keyspace.tables.extend(renewed);
     keyspace.types.insert(definition.name.clone(), Arc::clone(definition));
 }
 

@@ -3,26 +3,53 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use stdx::id_map::IdMap;
+use imbl::GenericHashMap;
+use imbl::shared_ptr::DefaultSharedPtr;
+use stdx::id_map::IdHash;
 
-use crate::{Keyspace, Table, TableId};
+use crate::changes::differing;
+use crate::{Keyspace, Replication, Table, TableId};
 
-/// Every keyspace and table, at one epoch. Immutable: see [`crate::Transformation`].
+/// Every keyspace and table, at one epoch. Immutable, and sharing what did not change with the one before: see
+/// [`crate::Transformation`].
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
     epoch: u64,
     keyspaces: BTreeMap<String, Arc<Keyspace>>,
-    by_id: IdMap<TableId, Entry>,
+    homes: BTreeMap<String, Arc<Home>>,
+    by_id: GenericHashMap<TableId, Entry, IdHash, DefaultSharedPtr>,
     /// Tables that are there and were emptied: at which epoch last.
     truncated: BTreeMap<TableId, u64>,
 }
 
-/// A table and what a request wants to know of its keyspace.
+/// What a request wants to know of a table's keyspace. It is the same whatever other tables come and go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The keyspace's name.
+    pub name: String,
+    /// How it is replicated.
+    pub replication: Replication,
+    /// Does the commit log keep its writes?
+    pub durable_writes: bool,
+    replication_factor: u32,
+}
+
 #[derive(Clone, Debug)]
 struct Entry {
     table: Arc<Table>,
-    keyspace: Arc<Keyspace>,
-    replication_factor: u32,
+    home: Arc<Home>,
+}
+
+impl Home {
+    fn of(keyspace: &Keyspace) -> Home {
+        let Keyspace { name, durable_writes, replication, .. } = keyspace;
+        Home {
+            name: name.clone(),
+            replication: replication.clone(),
+            durable_writes: *durable_writes,
+            replication_factor: replication.factor(),
+        }
+    }
 }
 
 impl Schema {
@@ -30,25 +57,57 @@ impl Schema {
     pub fn new(epoch: u64, keyspaces: impl IntoIterator<Item = Keyspace>) -> Self {
         let keyspaces: BTreeMap<_, _> =
             keyspaces.into_iter().map(|keyspace| (keyspace.name.clone(), Arc::new(keyspace))).collect();
-        Self::from_parts(epoch, keyspaces, BTreeMap::new())
+        Schema { epoch, ..Schema::default() }.with(keyspaces, BTreeMap::new())
     }
 
-    pub(crate) fn from_parts(
-        epoch: u64,
+    /// The next one after this, of these keyspaces.
+    pub(crate) fn next(
+        &self,
         keyspaces: BTreeMap<String, Arc<Keyspace>>,
-        mut truncated: BTreeMap<TableId, u64>,
+        truncated: BTreeMap<TableId, u64>,
     ) -> Self {
-        let mut by_id = IdMap::default();
-        by_id.reserve(keyspaces.values().map(|keyspace| keyspace.tables.len()).sum());
-        for keyspace in keyspaces.values() {
-            let replication_factor = keyspace.replication.factor();
-            for table in keyspace.tables.values() {
-                let (table, keyspace) = (Arc::clone(table), Arc::clone(keyspace));
-                by_id.insert(table.id(), Entry { table, keyspace, replication_factor });
+        Schema { epoch: self.epoch + 1, ..self.clone() }.with(keyspaces, truncated)
+    }
+
+    fn with(mut self, keyspaces: BTreeMap<String, Arc<Keyspace>>, truncated: BTreeMap<TableId, u64>) -> Self {
+        let before = std::mem::replace(&mut self.keyspaces, keyspaces.clone());
+        for (name, gone) in before.iter().filter(|(name, _)| !keyspaces.contains_key(*name)) {
+            self.homes.remove(name);
+            self.forget(gone.tables.values());
+        }
+        for (name, keyspace) in &keyspaces {
+            let was = before.get(name);
+            if was.is_none_or(|was| !Arc::ptr_eq(was, keyspace)) {
+                self.take_in(was, keyspace);
             }
         }
-        truncated.retain(|table, _| by_id.contains_key(table));
-        Schema { epoch, keyspaces, by_id, truncated }
+        self.truncated = truncated;
+        self.truncated.retain(|table, _| self.by_id.contains_key(table));
+        self
+    }
+
+    fn forget<'t>(&mut self, tables: impl IntoIterator<Item = &'t Arc<Table>>) {
+        tables.into_iter().for_each(|table| _ = self.by_id.remove(&table.id()));
+    }
+
+    /// Takes in what is otherwise in a keyspace than it was.
+    fn take_in(&mut self, was: Option<&Arc<Keyspace>>, keyspace: &Keyspace) {
+        let mut was = was.map(|was| was.tables.clone()).unwrap_or_default();
+        let new_home = Home::of(keyspace);
+        let home = match self.homes.get(&keyspace.name) {
+            Some(home) if **home == new_home => Arc::clone(home),
+            _ => {
+                // All tables are taken in anew.
+                self.forget(std::mem::take(&mut was).values());
+                Arc::new(new_home)
+            }
+        };
+        let (gone, come): (Vec<_>, Vec<_>) = differing(&was, &keyspace.tables).unzip();
+        self.forget(gone.into_iter().flatten());
+        for table in come.into_iter().flatten() {
+            self.by_id.insert(table.id(), Entry { table: Arc::clone(table), home: Arc::clone(&home) });
+        }
+        self.homes.insert(keyspace.name.clone(), home);
     }
 
     /// Counts the transformations applied so far.
@@ -77,8 +136,8 @@ impl Schema {
     }
 
     /// The keyspace of the table of that id.
-    pub fn keyspace_of(&self, table: TableId) -> Option<&Arc<Keyspace>> {
-        self.by_id.get(&table).map(|entry| &entry.keyspace)
+    pub fn keyspace_of(&self, table: TableId) -> Option<&Home> {
+        self.by_id.get(&table).map(|entry| &*entry.home)
     }
 
     /// The epoch at which that table was emptied last; 0 when it never was. Writes that were planned before that are
@@ -93,6 +152,68 @@ impl Schema {
 
     /// How many replicas each partition of the table of that id has; see [`crate::Replication::factor`].
     pub fn replication_factor(&self, table: TableId) -> Option<u32> {
-        self.by_id.get(&table).map(|entry| entry.replication_factor)
+        self.by_id.get(&table).map(|entry| entry.home.replication_factor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use types::CqlType;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{ColumnKind, TableBuilder, Transformation};
+
+    fn id(number: usize) -> TableId {
+        TableId(Uuid::from_u128(0x1_0001 * number as u128))
+    }
+
+    fn table(keyspace: &str, number: usize, column: usize) -> Box<Table> {
+        let table = TableBuilder::new(id(number), keyspace, format!("t{number}"))
+            .column("k", ColumnKind::PartitionKey(0), CqlType::Int)
+            .column(format!("v{column}"), ColumnKind::Regular, CqlType::Int);
+        Box::new(table.build().expect("a table"))
+    }
+
+    /// A change of something, of two keyspaces of up to 40 tables.
+    fn change(step: usize) -> Transformation {
+        let (number, name) = (step * 7 % 40, if step.is_multiple_of(3) { "a" } else { "b" }.to_owned());
+        let factor = (step % 3 + 1).to_string();
+        let options = BTreeMap::from([("replication_factor".to_owned(), factor)]);
+        let replication = Replication { class: "SimpleStrategy".to_owned(), options };
+        match step % 23 {
+            0 => Transformation::DropKeyspace { name },
+            1..4 => Transformation::CreateKeyspace { name, replication, durable_writes: true },
+            4 => Transformation::AlterKeyspace { name, replication, durable_writes: step.is_multiple_of(2) },
+            5..8 => Transformation::AlterTable { table: table(&name, number, step) },
+            8 | 9 => Transformation::DropTable { keyspace: name, name: format!("t{number}"), id: id(number) },
+            10 => {
+                Transformation::TruncateTable { keyspace: name, name: format!("t{number}"), id: id(number) }
+            }
+            // Ids of tables of two keyspaces differ.
+            _ => Transformation::CreateTable {
+                table: table(&name, number + usize::from(name == "b") * 40, step),
+            },
+        }
+    }
+
+    #[test]
+    fn a_schema_made_step_by_step_is_the_same_as_one_made_at_once() {
+        let (mut schema, mut taken_count) = (Schema::default(), 0);
+        for step in 0..4_000 {
+            let Ok(next) = change(step).apply(&schema) else { continue };
+            taken_count += 1;
+            schema = next;
+            let keyspaces = schema.keyspaces.values().map(|keyspace| Keyspace::clone(keyspace));
+            let at_once = Schema::new(schema.epoch, keyspaces);
+            assert_eq!(schema.homes, at_once.homes);
+            assert_eq!(schema.by_id.len(), at_once.by_id.len(), "after step {step}");
+            for (id, Entry { table, home }) in &at_once.by_id {
+                let home = &**home;
+                assert_eq!((schema.table_by_id(*id), schema.keyspace_of(*id)), (Some(table), Some(home)));
+            }
+            assert!(schema.truncated.keys().all(|table| schema.by_id.contains_key(table)));
+        }
+        assert!(taken_count > 1_000, "{taken_count} changes were taken");
     }
 }

@@ -108,7 +108,7 @@ fn keyspace(definition: &Definition) -> Result<Keyspace, AssemblyError> {
             let table = table(definition, text)?;
             Ok((table.name().to_owned(), Arc::new(table)))
         })
-        .collect::<Result<BTreeMap<_, _>, AssemblyError>>()?;
+        .collect::<Result<_, AssemblyError>>()?;
     let factor = definition.replication_factor;
     let replication = match factor {
         0 => Replication {

@@ -73,7 +73,7 @@ fn schema() -> Schema {
         name: KEYSPACE.into(),
         replication: Replication { class: "SimpleStrategy".into(), options },
         durable_writes: true,
-        tables: BTreeMap::from([("t".to_owned(), table())]),
+        tables: [("t".to_owned(), table())].into_iter().collect(),
         types: BTreeMap::new(),
     };
     Schema::new(1, [keyspace])

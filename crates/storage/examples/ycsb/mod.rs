@@ -50,7 +50,7 @@ pub(crate) fn schema(table: &Arc<Table>) -> Arc<Schema> {
         name: "y".into(),
         replication: Replication { class, options },
         durable_writes: true,
-        tables: BTreeMap::from([(table.name().to_owned(), Arc::clone(table))]),
+        tables: [(table.name().to_owned(), Arc::clone(table))].into_iter().collect(),
         types: BTreeMap::new(),
     };
     let base = given::schema();

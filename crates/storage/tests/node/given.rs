@@ -72,17 +72,9 @@ pub(crate) fn schema() -> Arc<Schema> {
         name: "k".into(),
         replication: Replication { class, options },
         durable_writes: true,
-        tables: BTreeMap::from([
-            table("t", 11, plain),
-            table("other", 12, plain),
-            auto,
-            warm,
-            hot,
-            lone,
-            large,
-            alone,
-            rich,
-        ]),
+        tables: [table("t", 11, plain), table("other", 12, plain), auto, warm, hot, lone, large, alone, rich]
+            .into_iter()
+            .collect(),
         types: BTreeMap::new(),
     };
     Arc::new(Schema::new(1, [keyspace]))

@@ -53,7 +53,7 @@ fn schema_of(table: &Arc<Table>) -> Arc<Schema> {
         name: "k".into(),
         replication: Replication { class, options },
         durable_writes: true,
-        tables: BTreeMap::from([(table.name().to_owned(), Arc::clone(table))]),
+        tables: [(table.name().to_owned(), Arc::clone(table))].into_iter().collect(),
         types: BTreeMap::new(),
     };
     Arc::new(Schema::new(1, [keyspace]))
