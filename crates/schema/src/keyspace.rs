@@ -25,8 +25,8 @@ impl Replication {
     }
 }
 
-/// A keyspace. Tables and types are shared values, and so are most parts of the map of tables: of ten thousand a changed
-/// schema copies some dozen pointers.
+/// A keyspace. Tables and types are shared values, and so are most parts of the map of tables: of ten thousand a
+/// changed schema copies some dozen pointers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keyspace {
     /// Its name, unquoted.

@@ -98,8 +98,14 @@ impl Timestamps {
 
     /// None that the node gave so far or has heard of is above this one, in µs: what other nodes are told.
     pub fn latest(&self) -> i64 {
+        self.clock.now_micros().max(self.greatest())
+    }
+
+    /// The same, whatever the clock shows.
+    #[inline]
+    fn greatest(&self) -> i64 {
         let of_node = self.node.floor.load(Ordering::Relaxed).max(self.node.heard.load(Ordering::Relaxed));
-        self.clock.now_micros().max(self.last.get()).max(of_node)
+        self.last.get().max(of_node)
     }
 
     /// Another node has given this one, in µs, or may have: the next one is later. One that is too far ahead of the
@@ -123,7 +129,7 @@ impl Timestamps {
     #[inline]
     pub fn mark(&self) -> i64 {
         let lead = self.clock.now_micros().saturating_add(LEAD_MAX);
-        lead.max(self.latest())
+        lead.max(self.greatest())
     }
 }
 
