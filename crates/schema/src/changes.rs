@@ -1,11 +1,12 @@
 //! Which tables differ between two schemas.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 
-use crate::{Schema, Table, TableId};
+use crate::{Keyspace, Schema, Table, TableId};
 
 /// What a later schema has otherwise than an earlier one.
 #[derive(Debug, Default)]
@@ -22,16 +23,9 @@ impl Schema {
     pub fn changes_since<'s>(&'s self, before: &'s Schema) -> Changes<'s> {
         static NONE: LazyLock<OrdMap<String, Arc<Table>>> = LazyLock::new(OrdMap::new);
         let mut changes = Changes::default();
-        let mut names: Vec<&String> = before.keyspaces().keys().chain(self.keyspaces().keys()).collect();
-        names.sort_unstable();
-        names.dedup();
-        for name in names {
-            let [was, is] = [before, self].map(|schema| schema.keyspace(name));
-            if was.zip(is).is_some_and(|(was, is)| Arc::ptr_eq(was, is)) {
-                continue;
-            }
+        for (was, is) in differing_keyspaces(before.keyspaces(), self.keyspaces()) {
             let [was, is] = [was, is].map(|keyspace| keyspace.map_or(&*NONE, |keyspace| &keyspace.tables));
-            for (was, is) in differing(was, is) {
+            for (was, is) in differing_tables(was, is) {
                 changes.put.extend(is);
                 changes.gone.extend(was.map(|table| table.id()).filter(|id| self.table_by_id(*id).is_none()));
             }
@@ -40,9 +34,21 @@ impl Schema {
     }
 }
 
+/// Keyspaces that are in either of two maps and may not be the same in both, as they were and as they are: those that
+/// are gone first.
+pub(crate) fn differing_keyspaces<'m>(
+    was: &'m BTreeMap<String, Arc<Keyspace>>,
+    is: &'m BTreeMap<String, Arc<Keyspace>>,
+) -> impl Iterator<Item = (Option<&'m Arc<Keyspace>>, Option<&'m Arc<Keyspace>>)> {
+    let gone = was.iter().filter(|(name, _)| !is.contains_key(*name)).map(|(_, was)| (Some(was), None));
+    let there = is.iter().map(|(name, is)| (was.get(name), is));
+    let differ = there.filter(|(was, is)| was.is_none_or(|was| !Arc::ptr_eq(was, is)));
+    gone.chain(differ.map(|(was, is)| (was, Some(is))))
+}
+
 /// Tables that are in either of two maps and are not the same in both, as they were and as they are. What the maps
 /// share is passed over.
-pub(crate) fn differing<'m>(
+pub(crate) fn differing_tables<'m>(
     was: &'m OrdMap<String, Arc<Table>>,
     is: &'m OrdMap<String, Arc<Table>>,
 ) -> impl Iterator<Item = (Option<&'m Arc<Table>>, Option<&'m Arc<Table>>)> {
@@ -55,8 +61,6 @@ pub(crate) fn differing<'m>(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use types::CqlType;
     use uuid::Uuid;
 

@@ -14,11 +14,11 @@ pub(crate) fn put(keyspace: &mut Keyspace, definition: &Arc<UserType>) {
             *other = renewed;
         }
     }
-    let renew = |(name, table): (&String, &Arc<Table>)| {
+    let of_table = |(name, table): (&String, &Arc<Table>)| {
         let renewed = table.map_types(|cql_type| renew(cql_type, definition))?;
         Some((name.clone(), Arc::new(renewed)))
     };
-    let renewed: Vec<_> = keyspace.tables.iter().filter_map(renew).collect();
+    let renewed: Vec<_> = keyspace.tables.iter().filter_map(of_table).collect();
     keyspace.tables.extend(renewed);
     keyspace.types.insert(definition.name.clone(), Arc::clone(definition));
 }

@@ -7,7 +7,7 @@ use imbl::GenericHashMap;
 use imbl::shared_ptr::DefaultSharedPtr;
 use stdx::id_map::IdHash;
 
-use crate::changes::differing;
+use crate::changes::{differing_keyspaces, differing_tables};
 use crate::{Keyspace, Replication, Table, TableId};
 
 /// Every keyspace and table, at one epoch. Immutable, and sharing what did not change with the one before: see
@@ -16,8 +16,7 @@ use crate::{Keyspace, Replication, Table, TableId};
 pub struct Schema {
     epoch: u64,
     keyspaces: BTreeMap<String, Arc<Keyspace>>,
-    homes: BTreeMap<String, Arc<Home>>,
-    by_id: GenericHashMap<TableId, Entry, IdHash, DefaultSharedPtr>,
+    index: Index,
     /// Tables that are there and were emptied: at which epoch last.
     truncated: BTreeMap<TableId, u64>,
 }
@@ -32,6 +31,13 @@ pub struct Home {
     /// Does the commit log keep its writes?
     pub durable_writes: bool,
     replication_factor: u32,
+}
+
+/// Tables by their ids, and what requests want to know of their keyspaces, by name.
+#[derive(Clone, Debug, Default)]
+struct Index {
+    homes: BTreeMap<String, Arc<Home>>,
+    by_id: GenericHashMap<TableId, Entry, IdHash, DefaultSharedPtr>,
 }
 
 #[derive(Clone, Debug)]
@@ -52,62 +58,51 @@ impl Home {
     }
 }
 
+impl Index {
+    /// Takes in what is otherwise in a keyspace than it was.
+    fn take_in(&mut self, was: Option<&Arc<Keyspace>>, is: Option<&Arc<Keyspace>>) {
+        let home = is.map(|is| Home::of(is));
+        let stays = was.filter(|was| home.as_ref() == Some(&Home::of(was)));
+        if let Some(was) = was.filter(|_| stays.is_none()) {
+            self.homes.remove(&was.name);
+            self.forget(was.tables.values());
+        }
+        let Some((is, home)) = is.zip(home) else { return };
+        let home = Arc::clone(self.homes.entry(is.name.clone()).or_insert_with(|| Arc::new(home)));
+        // In another home all tables are new.
+        let before = stays.map(|stays| stays.tables.clone()).unwrap_or_default();
+        let (gone, come): (Vec<_>, Vec<_>) = differing_tables(&before, &is.tables).unzip();
+        self.forget(gone.into_iter().flatten());
+        for table in come.into_iter().flatten() {
+            self.by_id.insert(table.id(), Entry { table: Arc::clone(table), home: Arc::clone(&home) });
+        }
+    }
+
+    fn forget<'t>(&mut self, tables: impl IntoIterator<Item = &'t Arc<Table>>) {
+        tables.into_iter().for_each(|table| _ = self.by_id.remove(&table.id()));
+    }
+}
+
 impl Schema {
     /// A schema of these keyspaces at this epoch.
     pub fn new(epoch: u64, keyspaces: impl IntoIterator<Item = Keyspace>) -> Self {
         let keyspaces: BTreeMap<_, _> =
             keyspaces.into_iter().map(|keyspace| (keyspace.name.clone(), Arc::new(keyspace))).collect();
-        Schema { epoch, ..Schema::default() }.with(keyspaces, BTreeMap::new())
+        Schema { epoch, ..Schema::default().next(keyspaces, BTreeMap::new()) }
     }
 
     /// The next one after this, of these keyspaces.
     pub(crate) fn next(
         &self,
         keyspaces: BTreeMap<String, Arc<Keyspace>>,
-        truncated: BTreeMap<TableId, u64>,
+        mut truncated: BTreeMap<TableId, u64>,
     ) -> Self {
-        Schema { epoch: self.epoch + 1, ..self.clone() }.with(keyspaces, truncated)
-    }
-
-    fn with(mut self, keyspaces: BTreeMap<String, Arc<Keyspace>>, truncated: BTreeMap<TableId, u64>) -> Self {
-        let before = std::mem::replace(&mut self.keyspaces, keyspaces.clone());
-        for (name, gone) in before.iter().filter(|(name, _)| !keyspaces.contains_key(*name)) {
-            self.homes.remove(name);
-            self.forget(gone.tables.values());
+        let mut index = self.index.clone();
+        for (was, is) in differing_keyspaces(&self.keyspaces, &keyspaces) {
+            index.take_in(was, is);
         }
-        for (name, keyspace) in &keyspaces {
-            let was = before.get(name);
-            if was.is_none_or(|was| !Arc::ptr_eq(was, keyspace)) {
-                self.take_in(was, keyspace);
-            }
-        }
-        self.truncated = truncated;
-        self.truncated.retain(|table, _| self.by_id.contains_key(table));
-        self
-    }
-
-    fn forget<'t>(&mut self, tables: impl IntoIterator<Item = &'t Arc<Table>>) {
-        tables.into_iter().for_each(|table| _ = self.by_id.remove(&table.id()));
-    }
-
-    /// Takes in what is otherwise in a keyspace than it was.
-    fn take_in(&mut self, was: Option<&Arc<Keyspace>>, keyspace: &Keyspace) {
-        let mut was = was.map(|was| was.tables.clone()).unwrap_or_default();
-        let new_home = Home::of(keyspace);
-        let home = match self.homes.get(&keyspace.name) {
-            Some(home) if **home == new_home => Arc::clone(home),
-            _ => {
-                // All tables are taken in anew.
-                self.forget(std::mem::take(&mut was).values());
-                Arc::new(new_home)
-            }
-        };
-        let (gone, come): (Vec<_>, Vec<_>) = differing(&was, &keyspace.tables).unzip();
-        self.forget(gone.into_iter().flatten());
-        for table in come.into_iter().flatten() {
-            self.by_id.insert(table.id(), Entry { table: Arc::clone(table), home: Arc::clone(&home) });
-        }
-        self.homes.insert(keyspace.name.clone(), home);
+        truncated.retain(|table, _| index.by_id.contains_key(table));
+        Schema { epoch: self.epoch + 1, keyspaces, index, truncated }
     }
 
     /// Counts the transformations applied so far.
@@ -132,12 +127,12 @@ impl Schema {
 
     /// The table of that id.
     pub fn table_by_id(&self, id: TableId) -> Option<&Arc<Table>> {
-        self.by_id.get(&id).map(|entry| &entry.table)
+        self.index.by_id.get(&id).map(|entry| &entry.table)
     }
 
     /// The keyspace of the table of that id.
     pub fn keyspace_of(&self, table: TableId) -> Option<&Home> {
-        self.by_id.get(&table).map(|entry| &*entry.home)
+        self.index.by_id.get(&table).map(|entry| &*entry.home)
     }
 
     /// The epoch at which that table was emptied last; 0 when it never was. Writes that were planned before that are
@@ -152,7 +147,7 @@ impl Schema {
 
     /// How many replicas each partition of the table of that id has; see [`crate::Replication::factor`].
     pub fn replication_factor(&self, table: TableId) -> Option<u32> {
-        self.by_id.get(&table).map(|entry| entry.home.replication_factor)
+        self.index.by_id.get(&table).map(|entry| entry.home.replication_factor)
     }
 }
 
@@ -206,13 +201,13 @@ mod tests {
             schema = next;
             let keyspaces = schema.keyspaces.values().map(|keyspace| Keyspace::clone(keyspace));
             let at_once = Schema::new(schema.epoch, keyspaces);
-            assert_eq!(schema.homes, at_once.homes);
-            assert_eq!(schema.by_id.len(), at_once.by_id.len(), "after step {step}");
-            for (id, Entry { table, home }) in &at_once.by_id {
+            assert_eq!(schema.index.homes, at_once.index.homes);
+            assert_eq!(schema.index.by_id.len(), at_once.index.by_id.len(), "after step {step}");
+            for (id, Entry { table, home }) in &at_once.index.by_id {
                 let home = &**home;
                 assert_eq!((schema.table_by_id(*id), schema.keyspace_of(*id)), (Some(table), Some(home)));
             }
-            assert!(schema.truncated.keys().all(|table| schema.by_id.contains_key(table)));
+            assert!(schema.truncated.keys().all(|table| schema.index.by_id.contains_key(table)));
         }
         assert!(taken_count > 1_000, "{taken_count} changes were taken");
     }
