@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cluster::MetadataLog;
-use cluster::membership::Known;
+use cluster::membership::{Known, while_in_ring};
 use coordinator::replicas::{RingSeat, carry_out_repairs, fill};
 use coordinator::{BatchReplay, Coordinator, CoordinatorError, Node, follow};
 use query::{AnswerMemory, Engine, LargeAnswer, PreparedTexts, Timeouts};
@@ -107,13 +107,8 @@ where
     })?;
     let start_ring = || ring.map(|ring| ring.start(runtime)).transpose().map_err(AssemblyError::RingThread);
     runtime::block_on(async {
-        match come_up(runtime, &view, replayed, compactions_held, start_ring).await {
-            Ok(ring) => Ok(AssembledNode { shards, view, ring }),
-            Err(error) => {
-                note_end(shards.stop(false).await);
-                Err(error)
-            }
-        }
+        let came_up = come_up(runtime, &view, replayed, compactions_held, start_ring).await;
+        assembled(came_up, view, shards, async |shards| shards.stop(false).await).await
     })
 }
 
@@ -144,20 +139,14 @@ where
     }
     drop(parts);
     let start_ring = || Ok(ring.map(|ring| ring.start_local(runtime)));
-    match come_up(runtime, &view, replayed, compactions_held, start_ring).await {
-        Ok(ring) => Ok(AssembledNode { shards, view, ring }),
-        Err(error) => {
-            note_end(shards.stop(false).await);
-            Err(error)
-        }
-    }
+    let came_up = come_up(runtime, &view, replayed, compactions_held, start_ring).await;
+    assembled(came_up, view, shards, async |shards| shards.stop(false).await).await
 }
 
 /// What comes after the shards: returns when the node may serve, with its part in a ring.
 ///
 /// # Errors
-/// The node can not serve. Its shards run on: whoever has started them stops them, before another start finds the
-/// directory free.
+/// The node can not serve. Its shards run on until [`assembled`] stops them.
 async fn come_up(
     runtime: &Runtime,
     view: &NodeView,
@@ -175,10 +164,21 @@ async fn come_up(
     Ok(ring)
 }
 
-/// How shards ended whose node could not serve: why it could not is told to whoever started it.
-fn note_end(ended: Result<(), StorageError>) {
-    if let Err(error) = ended {
-        tracing::warn!(%error, "shards of a node that could not start did not end well");
+/// The node, if it may serve; its shards are stopped before anybody hears that it may not.
+async fn assembled<Running>(
+    came_up: Result<Option<Stop>, AssemblyError>,
+    view: NodeView,
+    shards: Running,
+    stop: impl AsyncFnOnce(Running) -> Result<(), StorageError>,
+) -> Result<AssembledNode<Running>, AssemblyError> {
+    match came_up {
+        Ok(ring) => Ok(AssembledNode { shards, view, ring }),
+        Err(why) => {
+            if let Err(error) = stop(shards).await {
+                tracing::warn!(%error, "shards of a node that could not start did not end well");
+            }
+            Err(why)
+        }
     }
 }
 
@@ -320,15 +320,7 @@ async fn finish_what_was_cut_off(
 
 /// Starts what ends with the node's part in its ring: it may hold a shard.
 fn spawn_in_ring(what: &'static str, known: &Known, work: impl Future<Output = ()> + 'static) {
-    let known = known.clone();
-    let working = async move {
-        tokio::select! {
-            biased;
-            _ = known.until_ended() => {}
-            () = work => {}
-        }
-    };
-    runtime::spawn_local(what, Box::pin(working));
+    runtime::spawn_local(what, Box::pin(while_in_ring(known.clone(), work)));
 }
 
 /// The coordinator of a shard of a node in a ring. The first shard writes down what is agreed on, repairs, and gets the

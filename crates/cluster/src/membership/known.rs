@@ -81,6 +81,15 @@ pub trait Hybrid {
     fn hear(&self, micros: i64);
 }
 
+/// Does this as long as the node takes part in its ring; what is not done by then is dropped.
+pub async fn while_in_ring(known: Known, work: impl Future<Output = ()>) {
+    tokio::select! {
+        biased;
+        _ = known.until_ended() => {}
+        () = work => {}
+    }
+}
+
 /// Members that clients found elsewhere before, or nowhere: where, and where they are now.
 fn changes_of_places(
     before: Option<&Members>,

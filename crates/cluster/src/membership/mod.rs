@@ -52,7 +52,7 @@ mod voters;
 pub use counted::{About, Counted, MessageTotals};
 pub use error::{MembershipError, ProposeError};
 pub use heartbeat::{FAREWELL, SILENCE};
-pub use known::{Event, Hybrid, Known, Speaker};
+pub use known::{Event, Hybrid, Known, Speaker, while_in_ring};
 pub use options::{Doors, MembershipOptions};
 pub use other::Other;
 pub use proposer::{Proposals, Proposer, proposals};

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cluster::Members;
-use cluster::membership::{Hybrid, Known, Proposer, Speaker};
+use cluster::membership::{Hybrid, Known, Proposer, Speaker, while_in_ring};
 use cluster::metadata::Member;
 use messaging::{Handed, Node, Peer, PeerOptions, Purpose, answer};
 use ring::Strategy;
@@ -122,8 +122,8 @@ impl RingSeat {
 
     /// Answers on the connections that are handed to the shard, from now on.
     pub(crate) fn answer(&self, handed: UnboundedReceiver<Handed>, service: ReplicaService) {
-        let answering = answer_all(handed, self.known.clone(), Rc::clone(&self.node), Rc::new(service));
-        runtime::spawn_local("connections of other nodes", answering);
+        let answering = answer_all(handed, Rc::clone(&self.node), Rc::new(service));
+        runtime::spawn_local("connections of other nodes", while_in_ring(self.known.clone(), answering));
     }
 
     /// The way to this node's shards.
@@ -287,19 +287,13 @@ fn replicated(schema: &Schema) -> Vec<(String, Strategy)> {
     keyspaces.filter_map(|keyspace| Some((keyspace.name.clone(), strategy(&keyspace.replication)?))).collect()
 }
 
-/// Answers on connections of other nodes. They end with the node's part in the ring: whoever asked on one that stays
-/// would be answered by a node that has stopped, also when another one has begun in its place.
-async fn answer_all(
-    mut handed: UnboundedReceiver<Handed>,
-    known: Known,
-    node: Rc<dyn Node>,
-    service: Rc<ReplicaService>,
-) {
+/// Answers on connections of other nodes. They end with it, and it with the node's part in the ring: whoever asked on
+/// one that stays would be answered by a node that has stopped, also when another one has begun in its place.
+async fn answer_all(mut handed: UnboundedReceiver<Handed>, node: Rc<dyn Node>, service: Rc<ReplicaService>) {
     let mut connections = JoinSet::new();
     loop {
         let handed = tokio::select! {
             biased;
-            _ = known.until_ended() => return,
             Some(_) = connections.join_next() => continue,
             handed = handed.recv() => handed,
         };
