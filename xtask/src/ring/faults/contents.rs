@@ -9,6 +9,7 @@ use super::super::{Host, Ring};
 use super::work::{Ledger, select_all, wrong_rows};
 use super::{Verdict, such};
 use crate::report::Failure;
+use crate::wire::value::blob;
 use crate::wire::{Answer, Connection, Request};
 
 const ONE: u16 = 1;
@@ -117,7 +118,7 @@ pub(super) fn until_equal(
 /// The beginning of each value of a row.
 fn told(row: &Row) -> String {
     let value = |value: &Option<Vec<u8>>| match value {
-        Some(bytes) => bytes.iter().take(BYTES_TOLD).map(|byte| format!("{byte:02x}")).collect(),
+        Some(bytes) => blob(&bytes[..bytes.len().min(BYTES_TOLD)]),
         None => "null".to_owned(),
     };
     row.iter().map(value).collect::<Vec<String>>().join(" ")
