@@ -22,7 +22,7 @@ use ring::NodeIndex;
 use rows::{DeletionTime, Mutation, PartitionKey, Row, merge_rows};
 use runtime::Plant;
 use schema::{Table, TableId};
-use storage::{HashedRow, LookupsSent, ShardHandle, StorageError, Unit};
+use storage::{LookupsSent, ShardHandle, StorageError, Unit};
 use tokio::time::Instant;
 use types::Token;
 
@@ -75,15 +75,15 @@ impl Replicas {
             return Ok(common);
         };
         let known = own.into_iter().enumerate().filter_map(|(index, own)| Some((index, own?.row)));
-        let mut later = Vec::new();
+        let mut others_have = Vec::new();
         for (place, (index, own)) in known.enumerate() {
             match agreed(own, told.iter().map(|of_node| &of_node[place]), &lookups.table) {
                 Agreed::Own(row) => common[index] = Common::Row(row),
-                Agreed::Later(row) => later.push((index, row)),
+                Agreed::Other { own, row } => others_have.push(Other { index, own, row }),
                 Agreed::Not => {}
             }
         }
-        for (index, row) in here_by_now(&self.shard, owner, &lookups, later).await? {
+        for Other { index, row, .. } in later_and_here(&self.shard, owner, &lookups, others_have).await? {
             common[index] = Common::Row(Some(row));
         }
         // The full reads of the others will be counted.
@@ -211,24 +211,25 @@ fn choose_to_read(
     (is_here && nodes.len() + 1 == wanted).then_some(Partners { nodes, requirement })
 }
 
-/// Those of some rows, by the index of their keys, that this node has by now.
-async fn here_by_now(
+/// Those of some rows that take in what this node had of them, and that it has by now.
+async fn later_and_here(
     shard: &ShardHandle,
     owner: usize,
     lookups: &LookupsSent,
-    rows: Vec<(usize, Row)>,
-) -> Result<Vec<(usize, Row)>, StorageError> {
-    if rows.is_empty() {
-        return Ok(rows);
+    mut others: Vec<Other>,
+) -> Result<Vec<Other>, StorageError> {
+    if others.is_empty() {
+        return Ok(others);
     }
-    let keys = rows.iter().map(|(index, _)| lookups.keys[*index].clone()).collect();
+    let keys = others.iter().map(|other| lookups.keys[other.index].clone()).collect();
     let table = &lookups.table;
     let again = Arc::new(LookupsSent { table: Arc::clone(table), keys, now: lookups.now });
-    let now = shard.send_hashed_lookups(owner, again).await?;
-    let is_here = |((_, row), now): &(&(usize, Row), Option<HashedRow>)| {
-        now.as_ref().and_then(|now| now.row.as_ref()).is_some_and(|now| takes_in(now, row, table))
-    };
-    Ok(rows.iter().zip(now).filter(is_here).map(|(row, _)| row.clone()).collect())
+    let mut now = shard.send_hashed_lookups(owner, again).await?.into_iter();
+    others.retain(|other| {
+        let now = now.next().flatten().and_then(|now| now.row);
+        now.is_some_and(|now| other.is_later_and_here(&now, table))
+    });
+    Ok(others)
 }
 
 /// A row that several replicas have.
@@ -240,12 +241,37 @@ pub(crate) enum Common {
     Unknown,
 }
 
+/// A row of which all others have the same, and this node had not when it asked.
+#[derive(Clone, Debug)]
+struct Other {
+    /// Of its key.
+    index: usize,
+    /// What this node had.
+    own: Option<Row>,
+    row: Row,
+}
+
+impl Other {
+    /// Does it take in what this node had, and is it in what this node has now? As a rule that is just the same: a node
+    /// goes on having what it had.
+    fn is_later_and_here(&self, now: &Row, table: &Table) -> bool {
+        *now == self.row || (self.takes_in_own(table) && takes_in(now, &self.row, table))
+    }
+
+    fn takes_in_own(&self, table: &Table) -> bool {
+        self.own.as_ref().is_none_or(|own| takes_in(&self.row, own, table))
+    }
+}
+
 /// What replicas have of a row that this node had when it asked.
 enum Agreed {
     /// The same.
     Own(Option<Row>),
-    /// All others a later one.
-    Later(Row),
+    /// All others another one.
+    Other {
+        own: Option<Row>,
+        row: Row,
+    },
     Not,
 }
 
@@ -258,8 +284,7 @@ fn agreed<'t>(own: Option<Row>, told: impl Iterator<Item = &'t Told> + Clone, ta
         _ => None,
     });
     let Some(Some(first)) = rows.next() else { return Agreed::Not };
-    let is_common = rows.all(|row| row == Some(first)) && own.is_none_or(|own| takes_in(first, &own, table));
-    if is_common { Agreed::Later(first.clone()) } else { Agreed::Not }
+    if rows.all(|row| row == Some(first)) { Agreed::Other { own, row: first.clone() } } else { Agreed::Not }
 }
 
 /// Has a row all of an earlier one, or something later in its place?
@@ -293,25 +318,37 @@ mod tests {
         row.finish()
     }
 
-    fn of(own: &Row, told: &[Told]) -> Option<Option<Row>> {
+    /// What is shown when this node had one row, others have that, and this node has a third by now.
+    fn shown(own: &Row, told: &[Told], now: &Row) -> Option<Row> {
         match agreed(Some(own.clone()), told.iter(), &table()) {
-            Agreed::Own(_) => Some(None),
-            Agreed::Later(row) => Some(Some(row)),
+            Agreed::Own(row) => row,
+            Agreed::Other { own, row } => {
+                let other = Other { index: 0, own, row };
+                other.is_later_and_here(now, &table()).then_some(other.row)
+            }
             Agreed::Not => None,
         }
     }
 
     #[test]
-    fn a_later_row_is_common_when_all_others_have_it_and_it_takes_in_the_own_one() {
+    fn a_later_row_is_common_when_all_have_it_by_now_and_it_takes_in_the_own_one() {
         let (own, later) = (row(&[("v", 2), ("w", 2)]), row(&[("v", 3), ("w", 2)]));
         let other = |row: &Row| Told::Other(row.clone());
-        assert_eq!(of(&own, &[Told::Equal, Told::Equal]), Some(None));
-        assert_eq!(of(&own, &[other(&later)]), Some(Some(later.clone())));
-        assert_eq!(of(&own, &[other(&later), other(&later)]), Some(Some(later.clone())));
-        assert_eq!(of(&own, &[other(&later), Told::Equal]), None, "one lacks it");
-        assert_eq!(of(&own, &[other(&later), other(&row(&[("v", 4), ("w", 2)]))]), None, "they differ");
-        assert_eq!(of(&later, &[other(&own)]), None, "it lacks what is here");
-        assert_eq!(of(&own, &[other(&row(&[("v", 3), ("w", 1)]))]), None, "it lacks a part of what is here");
-        assert_eq!(of(&own, &[Told::Unknown]), None);
+        assert_eq!(shown(&own, &[Told::Equal, Told::Equal], &later), Some(own.clone()));
+        assert_eq!(shown(&own, &[other(&later)], &later), Some(later.clone()));
+        assert_eq!(shown(&own, &[other(&later), other(&later)], &later), Some(later.clone()));
+        assert_eq!(
+            shown(&own, &[other(&later)], &row(&[("v", 4), ("w", 2)])),
+            Some(later.clone()),
+            "and more"
+        );
+        assert_eq!(shown(&own, &[other(&later)], &own), None, "it is not here yet");
+        assert_eq!(shown(&own, &[other(&later), Told::Equal], &later), None, "one lacks it");
+        let third = other(&row(&[("v", 4), ("w", 2)]));
+        assert_eq!(shown(&own, &[other(&later), third], &later), None, "they differ");
+        assert_eq!(shown(&later, &[other(&own)], &later), None, "it lacks what is here");
+        let (part, now) = (row(&[("v", 3), ("w", 1)]), row(&[("v", 3), ("w", 2)]));
+        assert_eq!(shown(&own, &[other(&part)], &now), None, "it lacks a part of what is here");
+        assert_eq!(shown(&own, &[Told::Unknown], &own), None);
     }
 }
