@@ -425,6 +425,19 @@ mod tests {
     }
 
     #[test]
+    fn the_same_nodes_are_the_same_whoever_counted_them() {
+        run(|shards| {
+            let replicas = replicas(shards);
+            let counted = || {
+                let nodes = [NodeIndex(1)].into_iter().collect();
+                let partners = Partners { nodes, requirement: Requirement::Anywhere(2) };
+                InRing::of(Rc::clone(&replicas), Rc::new(partners))
+            };
+            assert!(InRing::is_same(&counted(), &counted()));
+        });
+    }
+
+    #[test]
     fn reads_go_together_that_are_of_one_statement_level_shard_and_the_same_replicas() {
         run(|shards| {
             let (key, admitted) = (PartitionKey::new(vec![0; 4].into()), Admitted::by_ring());
