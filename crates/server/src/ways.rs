@@ -15,6 +15,10 @@ pub struct RequestWays {
     pub remote_writes: WayCount,
     /// All others.
     pub full: WayCount,
+    /// Batches whose answers waited for those of others of their turn.
+    pub awaiting_batches: WayCount,
+    /// How often those did not come in time.
+    pub late_batches: WayCount,
 }
 
 /// How many.

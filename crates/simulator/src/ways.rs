@@ -22,6 +22,10 @@ pub enum Way {
     RemoteWrite,
     /// A request that took the full way.
     Full,
+    /// A remote batch whose answers waited for those of others of its turn.
+    AwaitingBatch,
+    /// Others that it waited for in vain.
+    LateBatch,
     /// A shard that did something on a sleeping shard's place.
     Visit,
     /// A read that was begun so, and that the shard went on with when it was awake.
@@ -94,12 +98,14 @@ pub enum Way {
 
 impl Way {
     /// Those through nodes that serve clients.
-    pub const OF_SERVED: [Way; 21] = [
+    pub const OF_SERVED: [Way; 23] = [
         Way::PlainRead,
         Way::PlainWrite,
         Way::RemoteRead,
         Way::RemoteWrite,
         Way::Full,
+        Way::AwaitingBatch,
+        Way::LateBatch,
         Way::Visit,
         Way::LeftRead,
         Way::Page,
@@ -172,6 +178,8 @@ impl Ways {
             self.add(Way::RemoteRead, ways.remote_reads.get());
             self.add(Way::RemoteWrite, ways.remote_writes.get());
             self.add(Way::Full, ways.full.get());
+            self.add(Way::AwaitingBatch, ways.awaiting_batches.get());
+            self.add(Way::LateBatch, ways.late_batches.get());
         }
     }
 

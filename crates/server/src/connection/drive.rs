@@ -1,6 +1,6 @@
 //! The loop of one connection: read, answer, write.
 
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -12,8 +12,9 @@ use protocol::{
     Decoder, ErrorResponse, Event, Fate, Frame, FrameError, Opcode, Request, RequestEnvelope, Response,
     ResponseEnvelope, Stage, StartupOptions, Version, supported_options,
 };
-use runtime::{ByteStream, Piece};
+use runtime::{Alarm, ByteStream, Piece};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::Instant;
 
 use super::ShardServer;
 use super::answer::Answer;
@@ -46,6 +47,8 @@ pub(super) struct Connection {
     pub(super) batcher: Batcher,
     pub(super) pending: Pending,
     pub(super) output: Output,
+    /// How much there was to write when a batch was answered last.
+    batch_bytes: usize,
     /// Frames that came in part or were not begun.
     held: Held,
     /// Does the client take and send, while it holds what others may want?
@@ -68,6 +71,8 @@ enum Woken {
     /// What was left over of the turn before.
     Again,
     Stalled,
+    /// What batches that are done wait for does not come.
+    RestIsLate,
     /// The node lets its clients go.
     Leaving,
 }
@@ -87,6 +92,7 @@ pub(crate) async fn serve_connection(stream: ByteStream, server: Rc<ShardServer>
         batcher: Batcher::default(),
         pending: Pending::new(Rc::clone(&server.late_writes)),
         output: Output::new(server.answers().hold_untaken()),
+        batch_bytes: 0,
         held: server.budget.hold_for_client(),
         progress: Progress::default(),
         throws_on_overload: false,
@@ -146,7 +152,8 @@ impl Connection {
 
     /// Was a turn too long for all that was gathered?
     fn has_left_over(&self) -> bool {
-        !self.output.is_blocked() && (self.batcher.len() > 0 || self.output.bytes() > 0)
+        let has_output = self.output.bytes() > 0 && !self.awaits_rest();
+        !self.output.is_blocked() && (self.batcher.len() > 0 || has_output)
     }
 
     /// Waits for something to do.
@@ -168,6 +175,7 @@ impl Connection {
         let holds_little = self.decoder.held_bytes() < READ_BYTES_MIN && self.output.bytes() == 0;
         self.intake.owes_nothing(!has_pending && holds_little);
         let is_closing = self.is_closing;
+        let late_at = self.pending.rest_late_at().filter(|_| self.awaits_rest());
         let Connection { server, stream, decoder, pending, subscription, intake, progress, .. } = self;
         let (mut reader, writer) = stream.split();
         tokio::select! {
@@ -179,6 +187,7 @@ impl Connection {
                 received.map(Woken::Received)
             }
             () = progress.stalled(server.limits.stall), if is_holding => Ok(Woken::Stalled),
+            () = rings_at(&server.alarm, late_at) => Ok(Woken::RestIsLate),
             () = server.leaving.wait(), if !is_closing => Ok(Woken::Leaving),
         }
     }
@@ -204,25 +213,36 @@ impl Connection {
             Woken::Stalled => self.progress.forgive(),
             // What is in flight ends, and nothing more is taken.
             Woken::Leaving => self.is_closing = true,
+            Woken::RestIsLate => {
+                self.server.ways.late_batches.add(1);
+                self.pending.give_up_rest();
+            }
             Woken::Again => {}
         }
-        self.write()?;
+        self.write_complete()?;
         if takes_frames {
             self.intake.leave_line();
             self.take_frames()?;
         }
         self.take_batched()?;
+        self.pending.end_party();
         while !self.piece.is_long()
             && let Some(done) = self.pending.next_now()
         {
             self.put_late(done);
             self.write_much()?;
             self.take_batched()?;
+            self.pending.end_party();
         }
         self.put_events();
-        self.write()?;
+        self.write_complete()?;
         let is_owing = !self.pending.is_empty() || self.batcher.len() > 0 || self.output.bytes() > 0;
         Ok(!self.is_closing || is_owing)
+    }
+
+    /// Writes, unless there are only answers that wait for others.
+    fn write_complete(&mut self) -> io::Result<()> {
+        if self.awaits_rest() { Ok(()) } else { self.write() }
     }
 
     /// Gives back what was lent for a turn, and has counted what is left.
@@ -377,20 +397,18 @@ impl Connection {
         // One that is not over is polled again by `pending`, which is when it learns whom to wake.
         match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(answered) => self.put_answered(answered),
-            Poll::Pending => self.await_done(1, bytes, Box::pin(answer.map(Done::Answer))),
+            Poll::Pending => {
+                let held = self.hold(1, bytes);
+                self.pending.push(held, Box::pin(answer.map(Done::Answer)));
+            }
         }
     }
 
-    /// Keeps requests until they are done.
-    pub(super) fn await_done(
-        &mut self,
-        request_count: usize,
-        frame_bytes: usize,
-        done: Pin<Box<dyn Future<Output = Done>>>,
-    ) {
+    /// Counts what requests hold that wait.
+    pub(super) fn hold(&self, request_count: usize, frame_bytes: usize) -> Held {
         let mut held = self.server.budget.hold_requests(request_count, FRAME_COPIES * frame_bytes);
         held.set_ending(!self.output.is_blocked());
-        self.pending.push(request_count, held, done);
+        held
     }
 
     /// Answers a request that is not carried out.
@@ -405,10 +423,17 @@ impl Connection {
     /// Puts the answers to requests that waited.
     fn put_late(&mut self, done: Done) {
         match done {
-            Done::Answer(answered) => self.put_answered(answered),
+            Done::Answer(answered) => return self.put_answered(answered),
             Done::Reads(reads) => self.put_reads(reads),
             Done::Writes(writes) => self.put_writes(writes),
         }
+        self.batch_bytes = self.output.bytes();
+        self.server.ways.awaiting_batches.add(usize::from(self.awaits_rest()));
+    }
+
+    /// Is there nothing to write but answers to batches of which the rest is awaited?
+    fn awaits_rest(&self) -> bool {
+        self.pending.rest_late_at().is_some() && self.output.bytes() == self.batch_bytes
     }
 
     /// Puts an answer, which has its room until it is counted as the client's to take.
@@ -447,6 +472,14 @@ impl Connection {
         let Some(version) = self.decoder.version() else { return };
         let envelope = ResponseEnvelope::from(Response::Event(event));
         self.output.encoder.append_response(version, -1, &envelope);
+    }
+}
+
+/// Resolves then, or never.
+async fn rings_at(alarm: &Alarm, when: Option<Instant>) {
+    match when {
+        Some(when) => _ = alarm.timeout_at(when, pending::<()>()).await,
+        None => pending().await,
     }
 }
 

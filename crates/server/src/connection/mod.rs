@@ -16,6 +16,7 @@ mod handle;
 mod intake;
 mod late_writes;
 mod output;
+mod party;
 mod pending;
 mod plain;
 mod progress;
@@ -34,7 +35,7 @@ use std::time::Duration;
 
 use protocol::{ErrorKind, ErrorResponse, Workspace};
 use query::{AnswerMemory, Engine};
-use runtime::Clock;
+use runtime::{Alarm, Clock};
 
 use crate::Limits;
 use crate::budget::Budget;
@@ -61,6 +62,7 @@ pub(crate) struct ShardServer {
     pub(crate) tracer: Tracer,
     pub(crate) limits: Limits,
     clock: Arc<dyn Clock>,
+    alarm: Alarm,
     pace: Pace,
     /// What they may hold together.
     pub(crate) budget: Rc<Budget>,
@@ -100,6 +102,7 @@ impl ShardServer {
         let clock = Arc::clone(&tracer.coordinator.runtime().clock);
         Rc::new(ShardServer {
             clock,
+            alarm: Alarm::default(),
             pace: Pace::default(),
             metadata: MetadataCache::new(engine.prepared_limits().metadata_bytes),
             engine,

@@ -13,9 +13,11 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use protocol::Version;
 use query::AnswerRoom;
 use runtime::Piece;
+use tokio::time::Instant;
 
 use super::answer::Answer;
 use super::late_writes::LateWrites;
+use super::party::{Party, Rest};
 use super::remote::{RemoteReads, RemoteWrites};
 use crate::budget::Held;
 
@@ -54,6 +56,10 @@ pub(super) struct Pending {
     waiting: FuturesUnordered<Waiting>,
     request_count: usize,
     late_writes: Rc<LateWrites>,
+    /// Batches of this turn.
+    party: Option<Rc<Party>>,
+    /// What batches that are done wait for.
+    rest: Rest,
 }
 
 /// Requests that wait, one by itself or several together, and what they hold meanwhile.
@@ -61,10 +67,12 @@ struct Waiting {
     done: Pin<Box<dyn Future<Output = Done>>>,
     /// Given away with the outcome.
     held: Option<Held>,
+    /// If it is a batch, those that it was begun with.
+    party: Option<Rc<Party>>,
 }
 
 impl Future for Waiting {
-    type Output = (Done, Option<Held>);
+    type Output = (Done, Option<Held>, Option<Rc<Party>>);
 
     /// Many may be ready to go on: those that the turn is too long for go on in the next.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -73,14 +81,15 @@ impl Future for Waiting {
             return Poll::Pending;
         }
         let done = ready!(self.done.as_mut().poll(context));
-        Poll::Ready((done, self.held.take()))
+        Poll::Ready((done, self.held.take(), self.party.take()))
     }
 }
 
 impl Pending {
     /// None; `late_writes` takes what those hold that may go on when they are done.
     pub(super) fn new(late_writes: Rc<LateWrites>) -> Self {
-        Pending { waiting: FuturesUnordered::new(), request_count: 0, late_writes }
+        let (waiting, request_count) = (FuturesUnordered::new(), 0);
+        Pending { waiting, request_count, late_writes, party: None, rest: Rest::default() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -92,16 +101,41 @@ impl Pending {
         self.request_count
     }
 
-    /// Keeps so many requests until they are done.
-    pub(super) fn push(
+    /// Keeps a request until it is done.
+    pub(super) fn push(&mut self, held: Held, done: Pin<Box<dyn Future<Output = Done>>>) {
+        self.keep(1, Waiting { done, held: Some(held), party: None });
+    }
+
+    /// Keeps so many requests until they are done together.
+    pub(super) fn push_batch(
         &mut self,
         request_count: usize,
         held: Held,
         done: Pin<Box<dyn Future<Output = Done>>>,
     ) {
-        self.waiting.push(Waiting { done, held: Some(held) });
+        let party = Rc::clone(self.party.get_or_insert_with(Party::begin));
+        self.keep(request_count, Waiting { done, held: Some(held), party: Some(party) });
+    }
+
+    fn keep(&mut self, request_count: usize, waiting: Waiting) {
+        self.waiting.push(waiting);
         self.request_count += request_count;
         self.check();
+    }
+
+    /// What comes now was not begun with what came before.
+    pub(super) fn end_party(&mut self) {
+        self.party = None;
+    }
+
+    /// When the rest of a party is late of which a batch is done, if that is awaited.
+    pub(super) fn rest_late_at(&self) -> Option<Instant> {
+        self.rest.late_at()
+    }
+
+    /// The rest is late.
+    pub(super) fn give_up_rest(&mut self) {
+        self.rest.give_up();
     }
 
     /// Those that are done next, when they are.
@@ -109,8 +143,11 @@ impl Pending {
     /// # Cancel safety
     /// None are lost.
     pub(super) async fn next(&mut self) -> Option<Done> {
-        let (done, held) = self.waiting.next().await?;
+        let (done, held, party) = self.waiting.next().await?;
         self.take_out(&done);
+        if let Some(party) = party {
+            self.rest.one_is_done(party);
+        }
         if done.is_late_write() {
             self.late_writes.hold(held);
         }
@@ -143,7 +180,7 @@ impl Pending {
     /// Gives them up: of hundreds, piece by piece.
     pub(super) async fn put_away(self) {
         let mut piece = Piece::of_turn();
-        for Waiting { done, held } in self.waiting {
+        for Waiting { done, held, .. } in self.waiting {
             drop(done);
             self.late_writes.hold(held);
             piece.give_way().await;

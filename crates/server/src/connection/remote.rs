@@ -117,7 +117,8 @@ impl Connection {
             let seen = reading.await.map(Option::unwrap_or_default);
             Done::Reads(RemoteReads { frames, begun, seen, room })
         };
-        self.await_done(count, frame_bytes, Box::pin(done));
+        let held = self.hold(count, frame_bytes);
+        self.pending.push_batch(count, held, Box::pin(done));
     }
 
     /// Has the shard of a batch write it.
@@ -129,7 +130,8 @@ impl Connection {
         let writing = self.server.engine.remote_writes(statements);
         let done = async move { Done::Writes(RemoteWrites { frames, begun, written: writing.await }) };
         // They are answered with a few bytes.
-        self.await_done(count, frame_bytes, Box::pin(done));
+        let held = self.hold(count, frame_bytes);
+        self.pending.push_batch(count, held, Box::pin(done));
     }
 
     /// Answers a batch of reads: all of them by an error, if their shard has not answered.
