@@ -23,11 +23,14 @@ use super::read::{Held, digest, lacking, whole_of};
 use super::{Missed, Replicas, RingSeat, misanswered};
 use crate::Consistency;
 
-/// Rows of a page that is compared.
+/// Rows of a page that is compared, and bytes, at most.
 const PAGE_ROWS: u32 = 2_000;
 const PAGE_BYTES: usize = 1 << 20;
 /// How long one may take to be compared.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// A page that takes longer is tried again with an eighth of it, twice at most.
+const HALVINGS: u32 = 3;
+const HALVINGS_MAX: u32 = 2 * HALVINGS;
 
 /// What became of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +43,32 @@ pub struct Compared {
     pub mended_count: u64,
     /// Stretches of which a replica that counts did not live: it may have what the others lack.
     pub partial_count: u64,
+}
+
+/// How large pages are now. What a node lacks of a page is written to it within [`PATIENCE`], and a slow disk takes a few
+/// rows a second: of pages that are too large for it, it would get the same rows again and again.
+#[derive(Clone, Copy, Debug, Default)]
+struct PageSize {
+    halvings: u32,
+}
+
+impl PageSize {
+    fn limits(self) -> ReadLimits {
+        let (row_count, bytes) = (PAGE_ROWS >> self.halvings, PAGE_BYTES >> self.halvings);
+        ReadLimits { row_count, bytes, ..ReadLimits::PAGE }
+    }
+
+    /// One took too long; `false` when they can not be smaller.
+    fn shrink(&mut self) -> bool {
+        let may_shrink = self.halvings < HALVINGS_MAX;
+        self.halvings = HALVINGS_MAX.min(self.halvings + HALVINGS);
+        may_shrink
+    }
+
+    /// One was compared in time.
+    fn grow(&mut self) {
+        self.halvings = self.halvings.saturating_sub(1);
+    }
 }
 
 impl AddAssign for Compared {
@@ -90,18 +119,22 @@ impl Replicas {
         (wanted, patience): (Option<Uuid>, Duration),
         tell: &mut dyn FnMut(Token, bool),
     ) -> Result<Compared, ReplicaError> {
-        let mut compared = Compared::default();
+        let (mut compared, mut size) = (Compared::default(), PageSize::default());
+        let all_live = |nodes: &[NodeIndex]| nodes.iter().all(|node| self.view.is_alive(*node));
         loop {
             let end = self.end_of_replicas(table.id(), first, last)?;
             let (nodes, are_all) = self.alive_of(table, end, wanted)?;
             compared.partial_count += u64::from(!are_all);
             let range = RingRange::ALL.cut(first, end);
             let now = self.shard.local().now_seconds();
-            let limits = ReadLimits { row_count: PAGE_ROWS, bytes: PAGE_BYTES, ..ReadLimits::PAGE };
-            let command = ReadCommand::new(Arc::clone(table), ReadTarget::Range(range), now);
-            let mut command = ReadCommand { limits, ..command };
+            let mut command = ReadCommand::new(Arc::clone(table), ReadTarget::Range(range), now);
             loop {
-                let page = self.compare_page(&nodes, &command, patience, &mut compared).await?;
+                command.limits = size.limits();
+                let page = match self.compare_page(&nodes, &command, patience, &mut compared).await {
+                    Err(ReplicaError::ReadTimeout { .. }) if all_live(&nodes) && size.shrink() => continue,
+                    page => page?,
+                };
+                size.grow();
                 match page.next {
                     Some(next) => {
                         // The partition in which a page ends may go on.
@@ -204,5 +237,24 @@ impl Replicas {
             Answer::Failed(failure) => Err(Missed::Failed(failure)),
             _ => Err(misanswered()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_that_take_too_long_are_smaller_and_grow_again() {
+        let mut size = PageSize::default();
+        let rows = |size: PageSize| size.limits().row_count;
+        assert_eq!((rows(size), size.limits().bytes), (2_000, 1 << 20));
+        assert_eq!((size.shrink(), rows(size)), (true, 250));
+        assert_eq!((size.shrink(), rows(size), size.limits().bytes), (true, 31, 16 << 10));
+        assert_eq!((size.shrink(), rows(size)), (false, 31));
+        size.grow();
+        assert_eq!(rows(size), 62);
+        (0..9).for_each(|_| size.grow());
+        assert_eq!(rows(size), 2_000);
     }
 }
