@@ -41,6 +41,9 @@ pub struct CommitLogOptions {
     /// How many segments that are needed no more are kept to be written again: a sync of what has been
     /// written once is cheaper.
     pub spare_segments_max: usize,
+    /// Under `periodic`, bytes that wait for the disk before writers do: so many or half a segment, whichever is less,
+    /// but 512 KiB to 16 MiB. As many again may be on their way to it.
+    pub pending_bytes_max: usize,
 }
 
 /// Smallest useful segment: room for a record of a kilobyte.
@@ -55,6 +58,7 @@ impl Default for CommitLogOptions {
             segment_above: 0,
             goes_on_after_failure: false,
             spare_segments_max: 4,
+            pending_bytes_max: *PENDING_BYTES.end(),
         }
     }
 }
@@ -65,10 +69,10 @@ const _: () =
     assert!(*PENDING_BYTES.start() > WRITE_OUT_BYTES, "bytes are written out before writers wait for that");
 
 impl CommitLogOptions {
-    /// Pending bytes at which `periodic` makes writers wait for the disk: half a segment. As many again may
-    /// be on their way to it.
+    /// Pending bytes at which `periodic` makes writers wait for the disk.
     pub(crate) fn pending_bytes_max(&self) -> usize {
-        (self.segment_bytes as usize / 2).clamp(*PENDING_BYTES.start(), *PENDING_BYTES.end())
+        let most = self.pending_bytes_max.min(self.segment_bytes as usize / 2);
+        most.clamp(*PENDING_BYTES.start(), *PENDING_BYTES.end())
     }
 
     pub(crate) fn check(&self) -> Result<(), CommitLogError> {
@@ -88,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_a_segment_may_wait_for_the_disk_within_bounds() {
+    fn as_much_as_given_and_half_a_segment_may_wait_for_the_disk_within_bounds() {
         let mebibyte = 1 << 20;
         let cases = [(1, mebibyte / 2), (3, 3 * mebibyte / 2), (32, 16 * mebibyte), (64, 16 * mebibyte)];
         for (segment_mebibytes, expected) in cases {
@@ -96,6 +100,10 @@ mod tests {
             let options = CommitLogOptions { segment_bytes, ..CommitLogOptions::default() };
             assert_eq!(options.pending_bytes_max(), expected, "{segment_mebibytes} MiB");
         }
+        let given = |pending_bytes_max| {
+            CommitLogOptions { pending_bytes_max, ..CommitLogOptions::default() }.pending_bytes_max()
+        };
+        assert_eq!((given(3 * mebibyte), given(0)), (3 * mebibyte, mebibyte / 2));
         let least = CommitLogOptions { segment_bytes: SEGMENT_BYTES_MIN, ..CommitLogOptions::default() };
         assert_eq!(least.pending_bytes_max(), mebibyte / 2);
     }

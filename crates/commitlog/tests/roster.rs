@@ -17,6 +17,7 @@ const OPTIONS: CommitLogOptions = CommitLogOptions {
     segment_above: 0,
     goes_on_after_failure: false,
     spare_segments_max: 2,
+    pending_bytes_max: 16 << 20,
 };
 
 fn open(disk: &MemoryDisk) -> CommitLog {

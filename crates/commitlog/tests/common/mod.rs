@@ -21,6 +21,7 @@ pub(crate) const SMALL: CommitLogOptions = CommitLogOptions {
     segment_above: 0,
     goes_on_after_failure: false,
     spare_segments_max: 2,
+    pending_bytes_max: 16 << 20,
 };
 
 pub(crate) fn open(disk: &MemoryDisk, stream: u32, options: CommitLogOptions) -> CommitLog {

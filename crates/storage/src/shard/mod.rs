@@ -161,6 +161,7 @@ impl Shard {
             segment_above: seed.manifest.segment_max(),
             goes_on_after_failure: options.commit_failure_policy == CommitFailurePolicy::Ignore,
             spare_segments_max: share::spare_segments_max(&share, options.segment_bytes),
+            pending_bytes_max: share::pending_log_bytes_max(&share),
         };
         let stream = u32::try_from(index).unwrap_or(u32::MAX);
         let log = CommitLog::open(&runtime, &layout.commitlog(), stream, log_options)?;

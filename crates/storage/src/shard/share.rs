@@ -15,6 +15,10 @@ const _: () = assert!(
     "a log that goes on has a segment to go on in"
 );
 
+/// What waits to be written to the log is beside the memtables, which have it already: one part of theirs in so many, and
+/// as much again that is being written.
+const MEMTABLES_PART_PENDING: usize = 8;
+
 impl ShardContext {
     /// What each shard has.
     pub(crate) fn share(&self) -> Share {
@@ -27,6 +31,11 @@ impl ShardContext {
             log_bytes: (options.log_bytes / shard_count as u64).max(log_bytes_min),
         }
     }
+}
+
+/// How many bytes may wait for the log's disk, before a shard with that share takes no more under `periodic`.
+pub(super) fn pending_log_bytes_max(share: &Share) -> usize {
+    share.memtable_bytes / MEMTABLES_PART_PENDING
 }
 
 /// How many segments of its log a shard with that share keeps to write them again.
