@@ -14,9 +14,11 @@ const MEMORY_BYTES_UNTOLD: u64 = 1 << 30;
 /// shard.
 const PROGRAM_BYTES: u64 = 22 << 20;
 const SHARD_BYTES: u64 = 5 << 20;
-/// And when it is one of a ring. A build without what `patches` stands in for takes 26 MiB more:
-/// `docs/dependencies.md`.
-const RING_BYTES: u64 = 6 << 20;
+/// And when it is one of a ring; half of it is more of the program. A build without what `patches` stands in for takes
+/// 26 MiB more: `docs/dependencies.md`.
+const RING_BYTES: u64 = 8 << 20;
+/// What connections with other nodes may hold is one part in so many of what is shared, and taken from it before.
+const INTERNODE_PART: u64 = 8;
 /// With less than this beside it nothing could be held.
 const SHARED_BYTES_MIN: u64 = 16 << 20;
 
@@ -44,15 +46,21 @@ impl Config {
         })
     }
 
+    fn is_in_ring(&self) -> bool {
+        self.listen_address.is_some()
+    }
+
     /// What the program and so many shards have of it before anything is shared.
     fn own_bytes(&self, shard_count: u16) -> u64 {
-        let ring_bytes = if self.listen_address.is_some() { RING_BYTES } else { 0 };
+        let ring_bytes = if self.is_in_ring() { RING_BYTES } else { 0 };
         PROGRAM_BYTES + ring_bytes + u64::from(shard_count) * SHARD_BYTES
     }
 
-    /// What of the budget is for data, caches and requests, when the program and so many shards have theirs.
+    /// What of the budget is for data, caches and requests, when the program and so many shards have theirs, and
+    /// connections with other nodes.
     pub fn shared_bytes(&self, shard_count: u16) -> u64 {
-        self.memory_bytes().saturating_sub(self.own_bytes(shard_count))
+        let bytes = self.memory_bytes().saturating_sub(self.own_bytes(shard_count));
+        if self.is_in_ring() { bytes / (INTERNODE_PART + 1) * INTERNODE_PART } else { bytes }
     }
 
     /// How many clients may be connected: as given, or as many as a sixth of what is shared has room for.
@@ -92,14 +100,15 @@ impl Config {
         self.internode_connections_limit_per_address.unwrap_or(all.div_ceil(2))
     }
 
-    /// How many bytes connections with other nodes may hold: an eighth of what is shared.
+    /// How many bytes connections with other nodes may hold, beside what is shared.
     pub fn internode_bytes_max(&self, shard_count: u16) -> u64 {
-        self.shared_bytes(shard_count) / 8
+        self.shared_bytes(shard_count) / INTERNODE_PART
     }
 
     /// The least budget of such a node with so many shards.
     pub fn memory_bytes_min(&self, shard_count: u16) -> u64 {
-        (self.own_bytes(shard_count) + SHARED_BYTES_MIN).max(MEMORY_BYTES_MIN)
+        let internode_bytes = if self.is_in_ring() { SHARED_BYTES_MIN / INTERNODE_PART } else { 0 };
+        (self.own_bytes(shard_count) + SHARED_BYTES_MIN + internode_bytes).max(MEMORY_BYTES_MIN)
     }
 
     /// Checks that the memory is enough for so many shards.
@@ -111,7 +120,7 @@ impl Config {
         if self.memory_bytes() >= least {
             return Ok(());
         }
-        let place = if self.listen_address.is_some() { " in a ring" } else { "" };
+        let place = if self.is_in_ring() { " in a ring" } else { "" };
         let shards = if shard_count == 1 { "one shard".to_owned() } else { format!("{shard_count} shards") };
         let problem = format!("less than the {}MiB that a node of {shards}{place} needs", least >> 20);
         Err(together("memory", show_size(self.memory_bytes()), problem))
@@ -150,17 +159,17 @@ mod tests {
             listen_address: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             ..Config::default()
         };
-        assert_eq!(in_ring(128 << 20).shared_bytes(2), (128 - 22 - 6 - 10) << 20);
+        assert_eq!(in_ring(128 << 20).shared_bytes(2), ((128 - 22 - 8 - 10) << 20) / 9 * 8);
         let usual = in_ring(128 << 20);
         assert_eq!(
             (usual.internode_connections_max(2), usual.internode_connections_max_per_address(2)),
-            (360, 180)
+            (312, 156)
         );
-        assert_eq!(usual.internode_bytes_max(2), (90 << 20) / 8);
-        assert_eq!(in_ring(64 << 20).check_shards(4), Ok(()));
+        assert_eq!(usual.internode_bytes_max(2), (88 << 20) / 9);
+        assert_eq!(in_ring(64 << 20).check_shards(3), Ok(()));
         assert_eq!(
-            in_ring(64 << 20).check_shards(5).unwrap_err().to_string(),
-            "configuration: `memory` = 64MiB: less than the 69MiB that a node of 5 shards in a ring needs"
+            in_ring(64 << 20).check_shards(4).unwrap_err().to_string(),
+            "configuration: `memory` = 64MiB: less than the 68MiB that a node of 4 shards in a ring needs"
         );
     }
 }

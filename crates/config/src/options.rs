@@ -107,12 +107,13 @@ pub static OPTIONS: &[OptionSpec] = &[
         value: "auto or SIZE",
         default: "auto",
         about: "Memory budget of the whole process, at least 64MiB, and with many shards or in a ring more \
-                (22MiB, 6MiB in a ring, 5MiB for each shard, and 16MiB); `auto` is a quarter of what the machine or \
+                (22MiB, 10MiB in a ring, 5MiB for each shard, and 16MiB); `auto` is a quarter of what the machine or \
                 the control group can give. The program and each shard have theirs first. Of the rest a \
                 quarter is for memtables, three eighths for the \
                 cache (and what memtables do not use, for as long as they do not), an eighth for requests and \
                 answers (`in_flight_bytes_max`), an eighth for what reads and compactions work in; prepared \
-                statements and connections have theirs, too. It is held, not aimed at: while the process has nearly \
+                statements and connections have theirs, too. In a ring a ninth of the rest is taken before, for \
+                messages between nodes. It is held, not aimed at: while the process has nearly \
                 all of it, the cache has less. More than the machine or the control group can give is refused.",
         set: |config, text| {
             let bytes = match text.trim() {
