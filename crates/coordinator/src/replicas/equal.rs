@@ -45,8 +45,8 @@ pub struct Compared {
     pub partial_count: u64,
 }
 
-/// How large pages are now. What a node lacks of a page is written to it within [`PATIENCE`], and a slow disk takes a few
-/// rows a second: of pages that are too large for it, it would get the same rows again and again.
+/// How large pages are now. What a node lacks of a page is written to it within [`PATIENCE`], and a slow disk takes a
+/// few rows a second: of pages that are too large for it, it would get the same rows again and again.
 #[derive(Clone, Copy, Debug, Default)]
 struct PageSize {
     halvings: u32,

@@ -15,8 +15,8 @@ const _: () = assert!(
     "a log that goes on has a segment to go on in"
 );
 
-/// What waits to be written to the log is beside the memtables, which have it already: one part of theirs in so many, and
-/// as much again that is being written.
+/// What waits to be written to the log is beside the memtables, which have it already: one part of theirs in so many,
+/// and as much again that is being written.
 const MEMTABLES_PART_PENDING: usize = 8;
 
 impl ShardContext {
