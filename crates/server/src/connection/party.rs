@@ -3,15 +3,18 @@
 //! Reads and writes that a client sent together go to other shards and nodes as batches of their own, and come back at
 //! different moments. A client that is answered in two lots sends what comes next in two lots, these come apart again,
 //! and in the end every message carries a few requests. So the answers to a batch wait for the rest of its party: at
-//! most as long as the batch itself has taken, so that no answer comes after twice its time.
+//! most as long as the batch itself has taken, so that no answer comes after twice its time, and never long.
 //!
 //! Where the rest is late, because it waits for a disk and the others do not, waiting is of no use. Then the next
 //! parties are not waited for: twice as many each time, and half as many after one that came in time.
 
 use std::rc::{Rc, Weak};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
+/// Answers that are there wait for others so long at most.
+const WAIT_MAX: Duration = Duration::from_millis(20);
 /// Parties that are not waited for after the rest of one was late, at most.
 const PASSED_MAX: u32 = 1024;
 
@@ -53,7 +56,8 @@ impl Rest {
             None if self.passed_count > 0 => self.passed_count -= 1,
             None => {
                 let now = Instant::now();
-                self.awaited = Some((Rc::downgrade(&party), now + now.duration_since(party.begun)));
+                let took = now.duration_since(party.begun);
+                self.awaited = Some((Rc::downgrade(&party), now + took.min(WAIT_MAX)));
             }
         }
     }
@@ -73,21 +77,25 @@ impl Rest {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const A_WHILE: Duration = Duration::from_micros(300);
 
-    /// A party of two, of which one is done after a while: that which is left, if the one waits for it.
+    /// A party of two, of which one is done after a while; gives the other.
     async fn half_done(rest: &mut Rest) -> Rc<Party> {
+        half_done_after(A_WHILE, rest).await
+    }
+
+    async fn half_done_after(took: Duration, rest: &mut Rest) -> Rc<Party> {
         let one = Party::begin();
         let other = Rc::clone(&one);
-        tokio::time::advance(A_WHILE).await;
+        tokio::time::advance(took).await;
         rest.one_is_done(one);
         other
     }
 
+    /// Answers that are there wait for others so long at most.
+    const WAIT_MAX: Duration = Duration::from_millis(20);
     /// Parties that are not waited for before one is; and what is left of that one.
     async fn passed(rest: &mut Rest) -> (usize, Rc<Party>) {
         let mut count = 0;
@@ -113,6 +121,8 @@ mod tests {
         assert_eq!(rest.late_at(), Some(Instant::now()), "another party changes nothing");
         rest.one_is_done(other);
         assert!(rest.late_at().is_none());
+        let _other = half_done_after(2 * WAIT_MAX, &mut rest).await;
+        assert_eq!(rest.late_at(), Some(Instant::now() + WAIT_MAX), "and not long");
     }
 
     #[tokio::test(start_paused = true)]
