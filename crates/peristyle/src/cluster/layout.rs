@@ -232,9 +232,9 @@ mod tests {
         let one_shard = Wanted { nodes: Some(1), shards: Some(1), ..Wanted::default() };
         assert_eq!(one_shard.lay_out(MACHINE).unwrap().nodes[0].shards, 1);
         let small = Machine { core_count: 24, memory_bytes: Some(300 << 20) };
-        assert_eq!(shares(2, None, small).unwrap(), (75, 12, 104), "not less than 12 shards need");
+        assert_eq!(shares(2, None, small).unwrap(), (75, 12, 108), "not less than 12 shards need");
         let error = shares(2, Some("150MiB"), small).unwrap_err().to_string();
-        assert_eq!(error, "--memory 150MiB: 2 nodes need 208MiB or more");
+        assert_eq!(error, "--memory 150MiB: 2 nodes need 216MiB or more");
         let error = shares(2, Some("64GiB"), MACHINE).unwrap_err().to_string();
         assert!(error.starts_with("configuration: `memory` = 64GiB: more than the 16384MiB"), "{error}");
     }
