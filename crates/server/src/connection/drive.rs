@@ -152,7 +152,7 @@ impl Connection {
 
     /// Was a turn too long for all that was gathered?
     fn has_left_over(&self) -> bool {
-        let has_output = self.output.bytes() > 0 && !self.awaits_rest();
+        let has_output = self.output.bytes() > 0 && self.awaits_rest_until().is_none();
         !self.output.is_blocked() && (self.batcher.len() > 0 || has_output)
     }
 
@@ -175,7 +175,7 @@ impl Connection {
         let holds_little = self.decoder.held_bytes() < READ_BYTES_MIN && self.output.bytes() == 0;
         self.intake.owes_nothing(!has_pending && holds_little);
         let is_closing = self.is_closing;
-        let late_at = self.pending.rest_late_at().filter(|_| self.awaits_rest());
+        let late_at = self.awaits_rest_until();
         let Connection { server, stream, decoder, pending, subscription, intake, progress, .. } = self;
         let (mut reader, writer) = stream.split();
         tokio::select! {
@@ -242,7 +242,7 @@ impl Connection {
 
     /// Writes, unless there are only answers that wait for others.
     fn write_complete(&mut self) -> io::Result<()> {
-        if self.awaits_rest() { Ok(()) } else { self.write() }
+        if self.awaits_rest_until().is_some() { Ok(()) } else { self.write() }
     }
 
     /// Gives back what was lent for a turn, and has counted what is left.
@@ -428,12 +428,12 @@ impl Connection {
             Done::Writes(writes) => self.put_writes(writes),
         }
         self.batch_bytes = self.output.bytes();
-        self.server.ways.awaiting_batches.add(usize::from(self.awaits_rest()));
+        self.server.ways.awaiting_batches.add(usize::from(self.awaits_rest_until().is_some()));
     }
 
-    /// Is there nothing to write but answers to batches of which the rest is awaited?
-    fn awaits_rest(&self) -> bool {
-        self.pending.rest_late_at().is_some() && self.output.bytes() == self.batch_bytes
+    /// When there is nothing to write but answers to batches of which the rest is awaited: until when.
+    fn awaits_rest_until(&self) -> Option<Instant> {
+        self.pending.rest_late_at().filter(|_| self.output.bytes() == self.batch_bytes)
     }
 
     /// Puts an answer, which has its room until it is counted as the client's to take.

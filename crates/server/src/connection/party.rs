@@ -94,8 +94,6 @@ mod tests {
         other
     }
 
-    /// Answers that are there wait for others so long at most.
-    const WAIT_MAX: Duration = Duration::from_millis(20);
     /// Parties that are not waited for before one is; and what is left of that one.
     async fn passed(rest: &mut Rest) -> (usize, Rc<Party>) {
         let mut count = 0;

@@ -11,6 +11,7 @@
 //! the other thread touches what lies cold in memory: the row, and not only its place.
 
 use std::ops::ControlFlow;
+use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -117,8 +118,7 @@ impl Connection {
             let seen = reading.await.map(Option::unwrap_or_default);
             Done::Reads(RemoteReads { frames, begun, seen, room })
         };
-        let held = self.hold(count, frame_bytes);
-        self.pending.push_batch(count, held, Box::pin(done));
+        self.await_batch(count, frame_bytes, Box::pin(done));
     }
 
     /// Has the shard of a batch write it.
@@ -130,8 +130,13 @@ impl Connection {
         let writing = self.server.engine.remote_writes(statements);
         let done = async move { Done::Writes(RemoteWrites { frames, begun, written: writing.await }) };
         // They are answered with a few bytes.
+        self.await_batch(count, frame_bytes, Box::pin(done));
+    }
+
+    /// Keeps a batch until it is done.
+    fn await_batch(&mut self, count: usize, frame_bytes: usize, done: Pin<Box<dyn Future<Output = Done>>>) {
         let held = self.hold(count, frame_bytes);
-        self.pending.push_batch(count, held, Box::pin(done));
+        self.pending.push_batch(count, held, done);
     }
 
     /// Answers a batch of reads: all of them by an error, if their shard has not answered.
