@@ -310,7 +310,7 @@ async fn finish_what_was_cut_off(
         if found_count > 0 {
             tracing::info!(found_count, "logged batches of an earlier run are being finished");
         }
-        spawn_in_ring("batches that are kept", known, replay.run());
+        spawn_in_ring(coordinator.runtime(), known, "batches that are kept", replay.run());
     } else {
         batch_count = coordinator.replay_batches().await?;
     }
@@ -318,9 +318,14 @@ async fn finish_what_was_cut_off(
     Ok(batch_count)
 }
 
-/// Starts what ends with the node's part in its ring: it may hold a shard.
-fn spawn_in_ring(what: &'static str, known: &Known, work: impl Future<Output = ()> + 'static) {
-    runtime::spawn_local(what, Box::pin(while_in_ring(known.clone(), work)));
+/// Starts vital work that ends with the node's part in its ring: it may hold a shard.
+fn spawn_in_ring(
+    runtime: &Runtime,
+    known: &Known,
+    what: &'static str,
+    work: impl Future<Output = ()> + 'static,
+) {
+    runtime.failsafe.spawn_local(what, while_in_ring(known.clone(), Box::pin(work)));
 }
 
 /// The coordinator of a shard of a node in a ring. The first shard writes down what is agreed on, repairs, and gets the
@@ -335,6 +340,7 @@ fn seat_in_ring(seats: &Seats, node: Node, handle: ShardHandle, timeouts: &Arc<T
     if index == 0
         && let Some(entries) = seats.take_entries()
     {
+        let failsafe = &coordinator.runtime().failsafe;
         let (coordinator, known) = (coordinator.clone(), known.clone());
         let following = async move {
             if let Err(error) = follow(&coordinator, known.clone(), entries).await {
@@ -342,13 +348,14 @@ fn seat_in_ring(seats: &Seats, node: Node, handle: ShardHandle, timeouts: &Arc<T
                 known.end(error.to_string());
             }
         };
-        runtime::spawn_local("history", Box::pin(following));
+        failsafe.spawn_local("history", following);
     }
     if index == 0
         && let Some(repairs) = seats.take_repairs()
     {
-        spawn_in_ring("rows of a lost node", known, fill(coordinator.clone()));
-        spawn_in_ring("repairs", known, carry_out_repairs(coordinator.clone(), repairs));
+        let runtime = coordinator.runtime();
+        spawn_in_ring(runtime, known, "rows of a lost node", fill(coordinator.clone()));
+        spawn_in_ring(runtime, known, "repairs", carry_out_repairs(coordinator.clone(), repairs));
     }
     coordinator
 }

@@ -21,7 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 
-use crate::Panicked;
+use crate::{Panicked, spawn_local};
 
 /// Our own code broke a promise while it did vital work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,6 +74,12 @@ impl Failsafe {
     pub async fn guarded<F: Future>(&self, work: &'static str, future: F) -> F::Output {
         let mut future = pin!(future);
         poll_fn(|context| self.guard(work, || future.as_mut().poll(context))).await
+    }
+
+    /// Starts vital work as a task of this thread, beside all requests: nobody waits for it, and nobody would miss it.
+    pub fn spawn_local(&self, work: &'static str, future: impl Future<Output = ()> + 'static) {
+        let (failsafe, future) = (self.clone(), Box::pin(future));
+        spawn_local(work, async move { failsafe.guarded(work, future).await });
     }
 
     /// Is the node sound, as far as is known?
@@ -144,5 +150,14 @@ mod tests {
         };
         assert!(caught_in(failsafe.guarded("a task", late)).await.is_err());
         assert_eq!(failsafe.check(), Err(BrokenInvariant { work: "a task", what: "late".into() }));
+    }
+
+    #[tokio::test]
+    async fn a_task_that_nobody_waits_for_is_guarded() {
+        let failsafe = Failsafe::default();
+        let tasks = tokio::task::LocalSet::new();
+        tasks.run_until(async { failsafe.spawn_local("healing", async { panic!("unseen") }) }).await;
+        tasks.await;
+        assert_eq!(failsafe.check(), Err(BrokenInvariant { work: "healing", what: "unseen".into() }));
     }
 }

@@ -113,10 +113,11 @@ impl RingSeat {
             let_go,
             seen,
         });
-        runtime::spawn_local("healing", Box::pin(heal(Rc::downgrade(&seat))));
-        let keeping = keep_marks(Rc::downgrade(&seat), seat.known.clone());
-        runtime::spawn_local("marks", Box::pin(keeping));
-        runtime::spawn_local("lives of other nodes", Box::pin(watch_lives(Rc::downgrade(&seat))));
+        // Without one of these, replicas would go on lacking what was acknowledged, and nobody would see it.
+        let failsafe = &seat.shard.local().runtime().failsafe;
+        failsafe.spawn_local("healing", heal(Rc::downgrade(&seat)));
+        failsafe.spawn_local("marks", keep_marks(Rc::downgrade(&seat), seat.known.clone()));
+        failsafe.spawn_local("lives of other nodes", watch_lives(Rc::downgrade(&seat)));
         seat
     }
 
