@@ -73,6 +73,7 @@ impl KeptBatches {
         let mut kept = self.kept();
         if let Some(batch) = kept.by_id.remove(&id) {
             kept.bytes -= batch.bytes;
+            assert!(kept.bytes == 0 || !kept.by_id.is_empty(), "their bytes are the sum of each one's");
         }
     }
 
@@ -160,5 +161,14 @@ mod tests {
         assert!(is_refused(1));
         kept.let_go(id(7));
         assert!(!is_refused(1));
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "their bytes are the sum of each one's")]
+    async fn the_bytes_of_all_are_those_of_each() {
+        let kept = KeptBatches::default();
+        kept.find(id(1), 10, Instant::now());
+        kept.kept().bytes += 1;
+        kept.let_go(id(1));
     }
 }

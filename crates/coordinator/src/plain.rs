@@ -324,9 +324,12 @@ impl Coordinator {
 #[cfg(test)]
 mod tests {
     use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+    use std::time::Duration;
 
+    use futures_util::FutureExt;
     use ring::allocation::{Newcomer, found};
     use ring::{NodeIndex, Strategy};
+    use rows::MutationBuilder;
     use runtime::{MemoryDisk, Runtime};
     use schema::{ColumnKind, Schema, TableBuilder, TableId};
     use storage::{Directory, LocalShards, StorageOptions};
@@ -414,6 +417,17 @@ mod tests {
                 assert_eq!(goes_with(one, other), index == other_index, "{index} and {other_index}");
             }
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "each of a batch has its place in what a replica answers")]
+    fn no_more_are_written_together_than_a_replica_can_tell_apart() {
+        run(|shards| {
+            let mutation = MutationBuilder::new(table().id(), PartitionKey::new(vec![0; 4].into())).finish();
+            let (replicas, many) = (replicas(shards), vec![mutation; KEYS_TOGETHER + 1]);
+            let written = replicas.write_each(many, Consistency::One, Duration::from_secs(1));
+            _ = written.now_or_never();
+        });
     }
 
     #[test]

@@ -151,7 +151,8 @@ impl BatchUnderWay {
 impl Drop for BatchUnderWay {
     fn drop(&mut self) {
         if self.is_unfinished {
-            self.all.unfinished_count.fetch_sub(1, Ordering::Relaxed);
+            let before = self.all.unfinished_count.fetch_sub(1, Ordering::Relaxed);
+            assert!(before > 0, "what is unfinished was counted");
         }
         let tables = self.all.begun().tables.remove(&self.number);
         assert!(tables.is_some(), "a batch that is under way is known until it ends");
@@ -204,5 +205,13 @@ mod tests {
         assert_eq!((count, turns.len()), (TRIED_TOGETHER_MAX, TRIED_TOGETHER_MAX + 1));
         drop(turns);
         assert!(begun[0].turn().now_or_never().is_some(), "the next has its turn");
+    }
+
+    #[test]
+    #[should_panic(expected = "what is unfinished was counted")]
+    fn none_ends_unfinished_that_was_not_counted() {
+        let all = Arc::<BatchesUnderWay>::default();
+        let mut batch = all.begin(&[]).expect("none failed");
+        batch.is_unfinished = true;
     }
 }

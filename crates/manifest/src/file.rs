@@ -132,6 +132,8 @@ impl ManifestFile {
     }
 
     fn append(&self, tail: &mut Tail, changes: &[Change]) -> Result<(), StateError> {
+        assert!(!tail.is_doubtful, "nothing is appended behind bytes that may not be there");
+        assert!((1..=tail.end).contains(&tail.checkpoint_end), "an edit lies behind a checkpoint");
         let record = encode_record(tail.end, Kind::Edit, &self.encode(changes)?);
         let file = self.disk.open(&self.path, OpenMode::ReadWrite).map_err(failed("open manifest"))?;
         let appended = file.write_all_at(&record, tail.end as u64).and_then(|()| file.sync_data());
@@ -158,8 +160,9 @@ impl ManifestFile {
     /// Cuts off what was torn, and makes the rest durable: of a killed process, it may be in the system's cache alone,
     /// and marked clean there after a sync that failed, so that only writing it again helps.
     fn settle(&self, tail: &mut Tail, bytes: &[u8], contents: &Contents) -> io::Result<()> {
-        let Contents { settled_end, end, .. } = *contents;
-        assert!(settled_end <= end && end <= bytes.len(), "records end within the file");
+        let Contents { checkpoint_end, settled_end, end, .. } = *contents;
+        assert!(checkpoint_end <= settled_end && settled_end <= end, "what is durable comes first");
+        assert!(end <= bytes.len(), "records end within the file");
         if settled_end == bytes.len() {
             return Ok(());
         }
@@ -224,4 +227,49 @@ impl Tail {
 
 fn failed(act: &'static str) -> impl FnOnce(io::Error) -> StateError {
     move |source| StateError::Disk { act, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use runtime::MemoryDisk;
+
+    use super::*;
+
+    /// Where a file ends, as far as it is known.
+    const SOUND: Tail = Tail { mark: Mark(1), checkpoint_end: 40, end: 50, is_doubtful: false };
+
+    fn file() -> ManifestFile {
+        ManifestFile::unwritten(Arc::new(MemoryDisk::new()), "/m/shard-0.log".into()).0
+    }
+
+    #[test]
+    #[should_panic(expected = "nothing is appended behind bytes that may not be there")]
+    fn nothing_is_appended_behind_a_doubtful_edit() {
+        _ = file().append(&mut Tail { is_doubtful: true, ..SOUND }, &[]);
+    }
+
+    #[test]
+    #[should_panic(expected = "an edit lies behind a checkpoint")]
+    fn nothing_is_appended_to_no_checkpoint() {
+        _ = file().append(&mut Tail { checkpoint_end: 0, end: 0, ..SOUND }, &[]);
+    }
+
+    /// Settles a file of 60 bytes by what its contents seem to be.
+    fn settle(checkpoint_end: usize, settled_end: usize, end: usize) {
+        let state = ManifestState::default();
+        let contents = Contents { state, checkpoint_end, settled_end, end };
+        _ = file().settle(&mut Tail { ..SOUND }, &[0; 60], &contents);
+    }
+
+    #[test]
+    #[should_panic(expected = "what is durable comes first")]
+    fn what_is_durable_is_not_behind_what_may_not_be() {
+        settle(40, 55, 50);
+    }
+
+    #[test]
+    #[should_panic(expected = "records end within the file")]
+    fn records_do_not_end_behind_the_file() {
+        settle(40, 50, 61);
+    }
 }

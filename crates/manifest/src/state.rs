@@ -157,7 +157,13 @@ impl TableState {
             self.scopes.remove(id);
         }
         self.scopes.extend(edit.scopes.iter().map(|(id, scopes)| (*id, scopes.clone())));
-        self.flushed = edit.flushed.unwrap_or(self.flushed);
+        assert!(
+            self.scopes.keys().all(|id| self.files.contains(id)),
+            "what is narrowed is a file of the table"
+        );
+        let flushed = edit.flushed.unwrap_or(self.flushed);
+        assert!(self.flushed <= flushed, "what is in files stays there");
+        self.flushed = flushed;
     }
 }
 
@@ -214,5 +220,18 @@ mod tests {
         assert_eq!(state.last_timestamp, 7);
         state.apply(&Change::Dropped { table: TABLE });
         assert!(state.tables.is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "what is in files stays there")]
+    fn the_flushed_position_never_falls() {
+        state().apply(&change(Edit { flushed: position(4), ..Edit::default() }));
+    }
+
+    #[test]
+    #[should_panic(expected = "what is narrowed is a file of the table")]
+    fn no_file_is_narrowed_that_the_table_does_not_have() {
+        let scopes = BTreeMap::from([(Uuid::from_u128(2), Vec::new())]);
+        state().apply(&change(Edit { scopes, ..Edit::default() }));
     }
 }

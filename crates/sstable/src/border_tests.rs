@@ -115,3 +115,19 @@ fn the_last_entry_of_rows_is_read_wherever_a_page_ends_in_it() {
         assert!(is_whole, "the page ends at every place of the entry's end: {file_bytes:?}");
     }
 }
+
+/// Two rows are a block.
+#[test]
+fn rows_that_do_not_rise_are_seen_within_a_block_and_at_its_border() {
+    let table = table(true);
+    for (clusterings, promise) in [
+        ([0, 1, 2, 3], None),
+        ([0, 1, 3, 2], Some("items of a block rise")),
+        ([0, 2, 1, 3], Some("items of a block are behind those of the one before")),
+        ([0, 1, 1, 2], Some("items of a block are behind those of the one before")),
+    ] {
+        let items = clusterings.map(|clustering| row_of_clustering(&table, clustering));
+        let checked = runtime::caught(|| check(&table, 8, DeletionTime::LIVE, &items));
+        assert_eq!(checked.err().map(|panicked| panicked.what).as_deref(), promise, "{clusterings:?}");
+    }
+}

@@ -113,6 +113,22 @@ async fn restore(seat: &RingSeat) -> Result<Progress, StateError> {
     Ok(own.unwrap_or(Progress { host_id, upto: BTreeMap::new() }))
 }
 
+impl Progress {
+    /// Where it goes on in a table; `None` when it is through.
+    fn next_token(&self, table: TableId) -> Option<Token> {
+        match self.upto.get(&table.0) {
+            None => Some(FIRST_TOKEN),
+            Some(upto) => upto.checked_add(1).map(Token),
+        }
+    }
+
+    /// All rows of a table up to that token are equal now.
+    fn note(&mut self, table: TableId, upto: Token) {
+        let before = self.upto.insert(table.0, upto.0);
+        assert!(before.is_none_or(|before| before <= upto.0), "rows that this node has got it has");
+    }
+}
+
 impl Filling<'_> {
     /// Does this node have all rows of all tables now? Returns after what could be done.
     async fn is_full(&self) -> bool {
@@ -132,16 +148,12 @@ impl Filling<'_> {
         self.seat.replicas().map(|replicas| replicas.tables()).unwrap_or_default()
     }
 
-    /// Where it goes on in a table; `None` when it is through.
     fn next_token(&self, table: TableId) -> Option<Token> {
-        match self.progress.borrow().upto.get(&table.0) {
-            None => Some(FIRST_TOKEN),
-            Some(upto) => upto.checked_add(1).map(Token),
-        }
+        self.progress.borrow().next_token(table)
     }
 
     fn note(&self, table: TableId, upto: Token) {
-        self.progress.borrow_mut().upto.insert(table.0, upto.0);
+        self.progress.borrow_mut().note(table, upto);
     }
 
     async fn is_table_full(&self, table: &Arc<Table>) -> bool {
@@ -256,5 +268,30 @@ impl Filling<'_> {
                 "this node gets its rows, and does not serve yet"
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: TableId = TableId(Uuid::from_u128(7));
+
+    #[test]
+    fn it_goes_on_behind_what_it_has_up_to_the_end_of_the_ring() {
+        let mut progress = Progress::default();
+        assert_eq!(progress.next_token(TABLE), Some(FIRST_TOKEN));
+        progress.note(TABLE, Token(-7));
+        assert_eq!(progress.next_token(TABLE), Some(Token(-6)));
+        progress.note(TABLE, Token::MAX);
+        assert_eq!(progress.next_token(TABLE), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "rows that this node has got it has")]
+    fn it_never_falls_back() {
+        let mut progress = Progress::default();
+        progress.note(TABLE, Token(7));
+        progress.note(TABLE, Token(6));
     }
 }

@@ -34,6 +34,8 @@ use super::slots::{Places, slot_of};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Who is not heard for so long coordinates nothing any more.
 const OVER_AFTER: Duration = Duration::from_secs(10);
+const _: () =
+    assert!(LOOK_EVERY.as_millis() < REMEMBERED_FOR.as_millis(), "it is looked before it is forgotten");
 
 /// Where a shard wrote lately what other nodes had asked it for, by who asked: at least for [`REMEMBERED_FOR`], and not
 /// twice as long.

@@ -36,6 +36,7 @@ pub(super) const REMEMBERED_FOR: Duration = Duration::from_secs(5);
 pub(super) const NOTE_EVERY: Duration = Duration::from_millis(100);
 /// It is kept so late how far the log is settled: what another node has begun it has settled by then, as a rule.
 const KEPT_LATE_BY: Duration = Duration::from_secs(2);
+const _: () = assert!(KEPT_LATE_BY.as_millis() < REMEMBERED_FOR.as_millis(), "that long ago is remembered");
 const ENDS_COUNT_MAX: usize = (REMEMBERED_FOR.as_millis() / NOTE_EVERY.as_millis()) as usize;
 
 /// What others have missed of what this node's shards own. Cheap to clone.
@@ -178,6 +179,8 @@ impl ShardMarks {
         let state = &mut *self.state();
         state.settled_before = Some(state.under_way.settled_before(now));
         let ends = &mut state.ends;
+        let grows = ends.back().is_none_or(|(_, before)| before.position() <= end.position());
+        assert!(grows, "a log ends where it ended, or behind");
         ends.push_back((now, end));
         if ends.len() > ENDS_COUNT_MAX {
             ends.pop_front();
@@ -242,7 +245,10 @@ impl ShardMarks {
 
     /// It is kept that all before that place is settled.
     pub(super) fn note_kept(&self, settled: LogPosition, now: Instant) {
-        self.state().kept = Some((settled, Some(now)));
+        let state = &mut *self.state();
+        let is_settled = state.settled.is_some_and(|all| settled <= all.position());
+        assert!(is_settled, "no more is kept as settled than is");
+        state.kept = Some((settled, Some(now)));
     }
 
     /// From where on the next run needs the log. When that is too much it will compare all it has.
@@ -569,5 +575,24 @@ mod tests {
         let marks = ShardMarks::default();
         marks.restore(serde_json::from_str(kept).expect("marks"));
         assert!(marks.nodes().is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "a log ends where it ended, or behind")]
+    fn a_log_never_ends_before_it_ended() {
+        let (marks, now) = (ShardMarks::default(), Instant::now());
+        marks.note_end(now, end(10));
+        marks.note_end(now, end(10));
+        marks.note_end(now, end(9));
+    }
+
+    #[test]
+    #[should_panic(expected = "no more is kept as settled than is")]
+    fn what_is_not_settled_is_not_kept_as_settled() {
+        let (marks, start) = (ShardMarks::default(), Instant::now());
+        marks.note_end(start, end(10));
+        marks.settle(start + Duration::from_secs(1), at(10));
+        marks.note_kept(at(10), start);
+        marks.note_kept(at(11), start);
     }
 }

@@ -42,6 +42,10 @@ pub(super) struct Logged {
 
 impl Logged {
     pub(super) fn add_all(&mut self, others: &Logged) {
+        assert!(
+            others.places.is_empty() || others.from.is_some(),
+            "what is owed from the log stands somewhere"
+        );
         self.places.add_all(&others.places);
         self.from = [self.from, others.from].into_iter().flatten().min();
         self.since = [self.since, others.since].into_iter().flatten().min();
@@ -67,5 +71,19 @@ impl Kept {
     pub(super) fn into_marks(self) -> impl Iterator<Item = (Uuid, TableId, Slots)> {
         let whole = self.0.into_iter().filter(|(.., slots)| slots.are_whole());
         whole.map(|(node, table, slots)| (node, TableId(table), slots))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "what is owed from the log stands somewhere")]
+    fn nothing_is_owed_from_a_log_without_a_place_in_it() {
+        let (mut owed, mut others) = (Logged::default(), Logged::default());
+        owed.add_all(&others);
+        others.places.insert(TableId(Uuid::nil()), 7);
+        owed.add_all(&others);
     }
 }

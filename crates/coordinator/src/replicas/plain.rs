@@ -22,7 +22,7 @@ use ring::NodeIndex;
 use rows::{DeletionTime, Mutation, PartitionKey, Row, merge_rows};
 use runtime::Plant;
 use schema::{Table, TableId};
-use storage::{LookupsSent, ShardHandle, StorageError, Unit};
+use storage::{KEYS_TOGETHER, LookupsSent, ShardHandle, StorageError, Unit};
 use tokio::time::Instant;
 use types::Token;
 
@@ -159,6 +159,8 @@ impl Replicas {
         consistency: Consistency,
         patience: Duration,
     ) -> PlainOutcomes {
+        let are_batch = (1..=KEYS_TOGETHER).contains(&mutations.len());
+        assert!(are_batch, "each of a batch has its place in what a replica answers");
         let term = Term::of(patience);
         let first = &mutations[0];
         let Ok((plan, requirement)) = self.admit(first.table, first.key.token, consistency) else {

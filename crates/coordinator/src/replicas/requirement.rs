@@ -168,6 +168,7 @@ impl Counted {
 
     /// One less: it does not count after all.
     pub(crate) fn remove(&mut self, center: usize) {
+        assert!(self.of_centers[center] > 0, "who does not count any more was counted");
         self.of_centers[center] -= 1;
     }
 
@@ -270,5 +271,11 @@ mod tests {
         let simple = Factors { total: 3, of_centers: None, center_count: 2, local: 0 };
         assert_eq!(Requirement::of(Consistency::LocalQuorum, &simple), Requirement::Local(2));
         assert_eq!(Requirement::of(Consistency::EachQuorum, &simple), Requirement::Anywhere(2));
+    }
+
+    #[test]
+    #[should_panic(expected = "who does not count any more was counted")]
+    fn nobody_is_taken_out_who_was_not_counted() {
+        counted([2, 0, 1]).remove(1);
     }
 }

@@ -279,7 +279,8 @@ impl Watched {
 
     /// One has answered.
     fn answered(&mut self, node: NodeIndex, written: &Result<Written, Missed>) {
-        self.left.retain(|left| *left != node);
+        let place = self.left.iter().position(|left| *left == node);
+        self.left.swap_remove(place.expect("a replica of the write answers once"));
         if node == self.view.here() {
             self.own = written.as_ref().map(|written| written.done).unwrap_or_default();
         }
@@ -311,7 +312,7 @@ impl Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        for node in std::mem::take(&mut self.left) {
+        while let Some(node) = self.left.last().copied() {
             self.answered(node, &Err(Missed::Silent { was_sent: true }));
         }
         for (node, place) in std::mem::take(&mut self.missed) {
@@ -453,6 +454,8 @@ impl Tally {
             Ok(()) => {
                 self.was_sent = true;
                 self.done.add(center);
+                let are_candidates = self.done.total() <= self.possible.total();
+                assert!(are_candidates, "each of those who may answer is counted once");
             }
             Err(Missed::Silent { was_sent }) => {
                 self.was_sent |= was_sent;
@@ -523,10 +526,14 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use bytes::Bytes;
+    use ring::allocation::{Newcomer, found};
     use rows::{DeletionTime, MutationBuilder, PartitionKey};
     use uuid::Uuid;
 
+    use super::super::view::Way;
     use super::*;
 
     fn of_bytes(key_bytes: usize) -> Mutation {
@@ -547,5 +554,23 @@ mod tests {
         check(&[10], &[1]);
         check(&[6_000, 6_000, 6_000, 6_000, 10], &[2, 3]);
         check(&[40_000, 10, 40_000], &[1, 1, 1]);
+    }
+
+    #[test]
+    #[should_panic(expected = "each of those who may answer is counted once")]
+    fn no_replica_acknowledges_a_write_twice() {
+        let newcomer = Newcomer {
+            host_id: Uuid::from_u128(1),
+            data_center: "dc1".into(),
+            rack: "r1".into(),
+            num_tokens: 1,
+        };
+        let topology = Arc::new(found(&[newcomer], 1).expect("a ring"));
+        let way = Way { address: ([127, 0, 0, 1], 7000).into(), remote: None, has_rows: true };
+        let view = RingView::new(&topology, NodeIndex(0), vec![way], []);
+        let factors = Factors { total: 3, of_centers: None, center_count: 1, local: 0 };
+        let requirement = Requirement::of(Consistency::Quorum, &factors);
+        let mut tally = Tally::new(requirement, Counted::none(&factors), [0].into_iter());
+        (0..2).for_each(|_| tally.take_in(&view, NodeIndex(0), Ok(())));
     }
 }
