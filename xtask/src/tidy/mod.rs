@@ -56,6 +56,7 @@ const RULES: &[Rule] = &[
     ("file lengths", files::lengths),
     ("methods of a type", sizes::methods),
     ("lines of a crate", sizes::node_crates),
+    ("assertions of a crate", sizes::assertions),
     ("files at the root", files::root),
     ("paths in documents", docs::paths),
     ("width of documents", docs::widths),

@@ -1,5 +1,5 @@
 //! Rules for how much one thing may be: methods of a type, lines of a crate. Where a limit is reached, there is an
-//! idea in it that wants a name of its own.
+//! idea in it that wants a name of its own. And how many assertions there must be: a crate that grows makes promises.
 //!
 //! The counts are simple, because `rustfmt` writes all our code: what stands at the margin begins and ends there.
 //! Tests are not counted.
@@ -18,6 +18,29 @@ const GRAMMARS: &[(&str, &str)] = &[("cql", "Parser")];
 
 /// Lines of a crate of the node floor, which holds the largest subjects: one that outgrew this was two.
 const NODE_CRATE_LINE_COUNT_MAX: usize = 9_000;
+
+/// Assertions of so many lines at least, in a thousand: of crates that hold data, and of those that answer for others.
+const ASSERTIONS_MIN: &[(usize, &[&str])] = &[
+    (
+        5,
+        &[
+            "rows",
+            "read",
+            "trie",
+            "components",
+            "commitlog",
+            "sstable",
+            "memtable",
+            "manifest",
+            "cache",
+            "upkeep",
+            "compaction",
+            "table",
+            "storage",
+        ],
+    ),
+    (3, &["coordinator", "server"]),
+];
 
 /// No type has so many methods that nobody knows them all.
 pub(crate) fn methods(tree: &Tree) -> Vec<Complaint> {
@@ -49,6 +72,26 @@ pub(crate) fn node_crates(tree: &Tree) -> Vec<Complaint> {
         Complaint::new(&format!("crates/{name}"), 0, what)
     };
     counts.into_iter().map(complaint).collect()
+}
+
+/// Crates in which a broken promise could lose data assert what they promise.
+pub(crate) fn assertions(tree: &Tree) -> Vec<Complaint> {
+    let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for (name, file) in sources(tree) {
+        let (line_count, assertion_count) = counts.entry(name).or_default();
+        for line in lines_without_tests(file) {
+            *line_count += 1;
+            *assertion_count += usize::from(is_assertion(line));
+        }
+    }
+    let complaint = |(name, (line_count, assertion_count)): (&str, (usize, usize))| {
+        let (min, _) = ASSERTIONS_MIN.iter().find(|(_, names)| names.contains(&name))?;
+        let what =
+            format!("{assertion_count} assertions in {line_count} lines, fewer than {min} in a thousand");
+        let are_enough = assertion_count * 1_000 >= min * line_count;
+        (!are_enough).then(|| Complaint::new(&format!("crates/{name}"), 0, what))
+    };
+    counts.into_iter().filter_map(complaint).collect()
 }
 
 /// What our crates are made of, each file with the name of its crate. A file of tests is told by its name.
@@ -99,6 +142,14 @@ fn without_generics(text: &str) -> &str {
         before = c;
     }
     ""
+}
+
+/// Is something asserted here, while the program runs or is compiled?
+fn is_assertion(line: &str) -> bool {
+    let line = line.trim_start();
+    let line = line.strip_prefix("const _: () = ").or(line.strip_prefix("const { ")).unwrap_or(line);
+    let line = line.strip_prefix("debug_").unwrap_or(line);
+    ["assert!(", "assert_eq!(", "assert_ne!("].iter().any(|begin| line.starts_with(begin))
 }
 
 /// Does a function begin here, one step from the margin?
@@ -185,5 +236,25 @@ mod tests {
         assert_eq!(node_crates(&Tree::of(&[("crates/sstable/src/lib.rs", &with_tests)])), []);
         assert_eq!(node_crates(&Tree::of(&[("crates/sstable/src/lib.rs", &beyond)])).len(), 1);
         assert_eq!(node_crates(&Tree::of(&[("crates/query/src/lib.rs", &beyond)])), []);
+    }
+
+    #[test]
+    fn a_crate_that_asserts_too_little_for_its_lines_is_reported() {
+        let of = |lines: usize, assertions: &[&str]| {
+            let text =
+                format!("{}{}", assertions.join("\n") + "\n", "//! x\n".repeat(lines - assertions.len()));
+            Tree::of(&[("crates/manifest/src/lib.rs", &text), ("crates/query/src/lib.rs", &text)])
+        };
+        let five = [
+            "const _: () = assert!(",
+            "    assert_eq!(",
+            "assert!(",
+            "debug_assert_ne!(",
+            "const { assert!(",
+        ];
+        assert_eq!(assertions(&of(1_000, &five)), []);
+        assert_eq!(assertions(&of(1_001, &five)).len(), 1);
+        let not = ["// assert!(", "a.assert!(", "prop_assert!(", "#[cfg(test)]", "    assert!("];
+        assert_eq!(assertions(&of(1_000, &not)).len(), 1);
     }
 }

@@ -35,6 +35,8 @@ const UNDER_WAY_MAX: usize = 16;
 const SLOWER_BY: Duration = Duration::from_millis(1);
 /// And so many bytes, or one message: the connection is that of clients' requests, too.
 const UNDER_WAY_BYTES_MAX: usize = 1 << 20;
+const _: () =
+    assert!(UNDER_WAY_MAX * MESSAGE_BYTES <= UNDER_WAY_BYTES_MAX, "all that may be under way has room");
 /// How long one may take to be answered.
 const PATIENCE: Duration = Duration::from_secs(10);
 
