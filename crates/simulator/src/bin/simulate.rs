@@ -29,6 +29,9 @@ use simulator::{
 };
 use tracing_subscriber::EnvFilter;
 
+#[global_allocator]
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
+
 /// What to run.
 struct Options {
     first: u64,
