@@ -1,5 +1,5 @@
-//! Real nodes of a ring that let their clients go, and that the others are to take to be down: what drivers are told,
-//! and that no request fails elsewhere.
+//! Real nodes of a ring on which an operator acts: they let their clients go, are taken to be down, are repaired. What
+//! drivers are told, and that no request fails elsewhere.
 
 #![expect(clippy::expect_used, reason = "a test ends at the first thing that does not go well")]
 #![allow(clippy::disallowed_methods, reason = "processes and their clients live in real time")]
@@ -17,6 +17,7 @@ use protocol::{Consistency, Event, EventKind, QueryParameters, Request, StatusCh
 
 /// The third part of the addresses of nodes.
 const NET: u8 = 83;
+const REPAIRED_NET: u8 = 86;
 
 /// A client that hears of nodes that go up and down.
 struct Listening(Connection);
@@ -119,6 +120,48 @@ fn a_node_lets_its_clients_go_and_is_taken_to_be_down_and_comes_back() {
     while count()[..] != 4_100_i64.to_be_bytes() {
         assert!(std::time::Instant::now() < end, "what it missed has not come");
     }
+}
+
+/// What a repair has mended, by the line that tells it.
+fn mended(told: &str) -> u32 {
+    let (_, behind) = told.split_once("partitions mended: ").expect("it is told");
+    behind.split(';').next().and_then(|count| count.parse().ok()).expect("a number")
+}
+
+#[test]
+fn a_repair_is_of_the_part_of_the_ring_and_the_replicas_that_are_named() {
+    let ring = RingOfThree::new(REPAIRED_NET, &[]);
+    let mut nodes: Vec<Node> = (1..=3).map(|node| ring.start(node)).collect();
+    let mut first = nodes.iter().map(Node::connect).collect::<Vec<Connection>>().swap_remove(0);
+    let replication = "{'class': 'SimpleStrategy', 'replication_factor': 3}";
+    first.query(&format!("CREATE KEYSPACE k WITH replication = {replication}")).expect("a keyspace");
+    first.query("CREATE TABLE k.t (id int PRIMARY KEY, v text)").expect("a table");
+    // What the third one misses is marked nowhere, so that a repair alone brings it.
+    (1..=2).for_each(|node| drop(ring.nodetool(node, "disablehandoff")));
+    let mut first = Listening::on(first);
+    drop(nodes.pop());
+    first.hears(StatusChangeKind::Down, ring.clients(3));
+    first.writes(0..50);
+    let refused = |words: &str| {
+        let output = ring.run_nodetool(1, words);
+        assert!(!output.status.success(), "{words}");
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("text")).concat()
+    };
+    assert!(refused("repair k t").contains("3 required, 2 alive"), "one does not live");
+    assert_eq!(mended(&ring.nodetool(1, "repair -force k t")), 0, "those that live have it");
+    nodes.push(ring.start(3));
+    first.hears(StatusChangeKind::Up, ring.clients(3));
+
+    let [here, second, third] = [1, 2, 3].map(|node| ring.address(node));
+    assert!(refused(&format!("repair -hosts {second},{third} k")).contains("The current host must be part"));
+    assert!(refused("repair -dc nowhere k").contains("data center(s) [nowhere] not found"));
+    let hosts = format!("repair -hosts {here} -hosts {second} k t");
+    assert_eq!(mended(&ring.nodetool(1, &hosts)), 0, "the third one is not meant");
+    let part = mended(&ring.nodetool(1, "repair -st 0 -et -9223372036854775808 k t"));
+    assert!((1..50).contains(&part), "{part} of 50 lie behind token 0");
+    let local = mended(&ring.nodetool(1, "repair -full -seq -local k t"));
+    assert_eq!(part + local, 50, "the rest");
+    assert_eq!(mended(&ring.nodetool(1, "repair k t")), 0);
 }
 
 /// The directory of a table on a node.

@@ -3,6 +3,7 @@
 //! Page by page: this node's rows are hashed, and others are asked for the hash of theirs. Only where they differ rows
 //! go over the network, and what one lacks is written to it. What is compared is all there is, tombstones too.
 
+use std::collections::BTreeSet;
 use std::ops::AddAssign;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,6 +72,27 @@ impl PageSize {
     }
 }
 
+/// On which replicas of a partition rows are made equal. Those are meant that live.
+#[derive(Clone, Copy, Debug)]
+pub enum On<'a> {
+    /// On all of them.
+    All,
+    /// On all of them, and this node must live where it is one.
+    AllWith(Uuid),
+    /// On those of these nodes.
+    These(&'a BTreeSet<Uuid>),
+}
+
+impl On<'_> {
+    /// May the node be one of them?
+    pub(super) fn takes_in(&self, node: Uuid) -> bool {
+        match self {
+            On::All | On::AllWith(_) => true,
+            On::These(nodes) => nodes.contains(&node),
+        }
+    }
+}
+
 impl AddAssign for Compared {
     fn add_assign(&mut self, more: Compared) {
         self.page_count += more.page_count;
@@ -86,18 +108,17 @@ impl RingSeat {
         &self,
         table: TableId,
         range: (Token, Token),
-        wanted: Option<Uuid>,
+        on: On<'_>,
     ) -> Result<Compared, ReplicaError> {
         let table = self.shard().local().with_schema(|schema| schema.table_by_id(table).cloned());
         let (table, replicas) = (table.ok_or(ReplicaError::NoTable)?, self.replicas());
         let replicas = replicas.ok_or(ReplicaError::NoTable)?;
-        replicas.make_range_equal(&table, range, wanted, PATIENCE).await
+        replicas.make_range_equal(&table, range, on, PATIENCE).await
     }
 }
 
 impl Replicas {
-    /// Makes the rows of a table between two tokens equal on all replicas that live; `wanted` must be one of them where
-    /// it is a replica.
+    /// Makes the rows of a table between two tokens equal on replicas that live.
     ///
     /// # Errors
     /// Fewer than two live, or one could not be asked or mended: what was made equal so far stays so.
@@ -105,10 +126,10 @@ impl Replicas {
         &self,
         table: &Arc<Table>,
         range: (Token, Token),
-        wanted: Option<Uuid>,
+        on: On<'_>,
         patience: Duration,
     ) -> Result<Compared, ReplicaError> {
-        self.make_range_equal_telling(table, range, (wanted, patience), &mut |_, _| {}).await
+        self.make_range_equal_telling(table, range, (on, patience), &mut |_, _| {}).await
     }
 
     /// The same, which tells up to which token it has come, and whether all replicas that count were compared there.
@@ -116,14 +137,14 @@ impl Replicas {
         &self,
         table: &Arc<Table>,
         (mut first, last): (Token, Token),
-        (wanted, patience): (Option<Uuid>, Duration),
+        (on, patience): (On<'_>, Duration),
         tell: &mut dyn FnMut(Token, bool),
     ) -> Result<Compared, ReplicaError> {
         let (mut compared, mut size) = (Compared::default(), PageSize::default());
         let all_live = |nodes: &[NodeIndex]| nodes.iter().all(|node| self.view.is_alive(*node));
         loop {
             let end = self.end_of_replicas(table.id(), first, last)?;
-            let (nodes, are_all) = self.alive_of(table, end, wanted)?;
+            let (nodes, are_all) = self.alive_of(table, end, on)?;
             compared.partial_count += u64::from(!are_all);
             let range = RingRange::ALL.cut(first, end);
             let now = self.shard.local().now_seconds();
@@ -158,13 +179,14 @@ impl Replicas {
         &self,
         table: &Arc<Table>,
         token: Token,
-        wanted: Option<Uuid>,
+        on: On<'_>,
     ) -> Result<(Vec<NodeIndex>, bool), ReplicaError> {
         let (plan, _) = self.admit(table.id(), token, Consistency::One)?;
         let mut nodes = self.view.nearest_first(&plan);
-        let is_wanted = |node: &NodeIndex| wanted == Some(self.view.host_of(*node));
+        let is_wanted =
+            |node: &NodeIndex| matches!(on, On::AllWith(wanted) if wanted == self.view.host_of(*node));
         let was_wanted = nodes.iter().any(is_wanted);
-        nodes.retain(|node| self.view.is_alive(*node));
+        nodes.retain(|node| self.view.is_alive(*node) && on.takes_in(self.view.host_of(*node)));
         let is_missing = was_wanted && !nodes.iter().any(is_wanted);
         match is_missing || (nodes.len() < 2 && plan.nodes.len() > 1) {
             true => {

@@ -28,7 +28,7 @@ use tokio::time::{Instant, sleep};
 use types::Token;
 use uuid::Uuid;
 
-use super::equal::PATIENCE;
+use super::equal::{On, PATIENCE};
 use super::repair::FIRST_TOKEN;
 use super::{Compared, ReplicaError, RingSeat};
 use crate::Coordinator;
@@ -206,8 +206,8 @@ impl Filling<'_> {
                 self.note(table.id(), upto);
             }
         };
-        let options = (Some(self.seat.known().host_id()), PATIENCE);
-        let compared = replicas.make_range_equal_telling(table, (first, last), options, &mut tell).await?;
+        let (on, range) = (On::AllWith(self.seat.known().host_id()), (first, last));
+        let compared = replicas.make_range_equal_telling(table, range, (on, PATIENCE), &mut tell).await?;
         *self.compared.borrow_mut() += compared;
         match compared.partial_count {
             0 => Ok(last),

@@ -5,12 +5,16 @@
 //!                                                   └─ range by range of this node: compare and mend (equal.rs)
 //! ```
 
+use std::collections::BTreeSet;
+
 use ring::{NodeIndex, Placement, TokenRange};
 use schema::TableId;
 use tokio::sync::{mpsc, oneshot};
 use types::Token;
+use uuid::Uuid;
 
-use super::{Compared, ReplicaError, RingSeat};
+use super::view::{Plan, RingView};
+use super::{Compared, On, ReplicaError, RingSeat};
 use crate::{Consistency, Coordinator, CoordinatorError};
 
 /// So many tables wait for their turn; whoever asks for more waits for room.
@@ -26,11 +30,26 @@ pub struct Repairer(mpsc::Sender<Asked>);
 #[derive(Debug)]
 pub struct Repairs(mpsc::Receiver<Asked>);
 
+/// What is repaired of a table, and on which nodes. By default all of which a node is a replica, on all replicas.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RepairScope {
+    /// Only ranges of which the node is the first replica.
+    pub only_primary: bool,
+    /// Only what lies in this part of the ring.
+    pub tokens: Option<TokenRange>,
+    /// Only on these nodes. Ranges of which not two are replicas are left out.
+    pub nodes: Option<BTreeSet<Uuid>>,
+    /// Not left out: where not two of `nodes` are replicas, nothing is repaired.
+    pub is_shared: bool,
+    /// On those that live, instead of refusing where one does not.
+    pub only_living: bool,
+}
+
 /// A table, and who waits for what comes of it.
 #[derive(Debug)]
 struct Asked {
     table: TableId,
-    only_primary: bool,
+    scope: RepairScope,
     outcome: oneshot::Sender<Result<Compared, CoordinatorError>>,
 }
 
@@ -41,17 +60,18 @@ pub fn repairs() -> (Repairer, Repairs) {
 }
 
 impl Repairer {
-    /// Makes the rows of a table equal in all ranges of which this node is a replica, or the first replica. Where there
-    /// are no other replicas, nothing is compared.
+    /// Makes the rows of a table equal in ranges of which this node is a replica. Where there are no other replicas,
+    /// nothing is compared.
     ///
     /// # Errors
-    /// A replica does not live, or could not be asked or mended: what was made equal so far stays so.
+    /// The nodes that are meant do not share a range; or one of them does not live, or could not be asked or mended:
+    /// what was made equal so far stays so.
     ///
     /// # Cancel safety
     /// Dropped, the table may be repaired all the same.
-    pub async fn repair(&self, table: TableId, only_primary: bool) -> Result<Compared, CoordinatorError> {
+    pub async fn repair(&self, table: TableId, scope: RepairScope) -> Result<Compared, CoordinatorError> {
         let (outcome, waits) = oneshot::channel();
-        let asked = self.0.send(Asked { table, only_primary, outcome }).await;
+        let asked = self.0.send(Asked { table, scope, outcome }).await;
         asked.map_err(|_| CoordinatorError::ShuttingDown)?;
         waits.await.unwrap_or(Err(CoordinatorError::ShuttingDown))
     }
@@ -59,66 +79,128 @@ impl Repairer {
 
 /// Carries out what is asked for, in its order, until nobody can ask any more.
 pub async fn carry_out_repairs(coordinator: Coordinator, mut repairs: Repairs) {
-    while let Some(Asked { table, only_primary, outcome }) = repairs.0.recv().await {
+    while let Some(Asked { table, scope, outcome }) = repairs.0.recv().await {
         if outcome.is_closed() {
             continue;
         }
         let repaired = match coordinator.seat() {
-            Some(seat) => repair(seat, table, only_primary).await,
+            Some(seat) => repair(seat, table, &scope).await,
             None => Ok(Compared::default()),
         };
         // Whoever asked may have gone away.
-        _ = outcome.send(repaired.map_err(CoordinatorError::from));
+        _ = outcome.send(repaired);
     }
 }
 
-async fn repair(seat: &RingSeat, table: TableId, only_primary: bool) -> Result<Compared, ReplicaError> {
+async fn repair(seat: &RingSeat, table: TableId, scope: &RepairScope) -> Result<Compared, CoordinatorError> {
     let mut compared = Compared::default();
-    for range in ranges_of(seat, table, only_primary) {
-        match repair_range(seat, table, range).await {
+    for range in ranges_of(seat, table, scope)? {
+        match repair_range(seat, table, range, scope).await {
             Ok(more) => compared += more,
             // It was dropped, or the other nodes are gone.
             Err(ReplicaError::NoTable) => break,
-            Err(error) => return Err(error),
+            // All the others are away, and who asks knows that some may be.
+            Err(ReplicaError::Unavailable { .. }) if scope.only_living => {}
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(compared)
 }
 
-/// All its replicas must live: who asks for a repair wants to hear that they are equal.
+/// All its replicas that are meant must live: who asks for a repair wants to hear that they are equal.
 async fn repair_range(
     seat: &RingSeat,
     table: TableId,
     range: (Token, Token),
+    scope: &RepairScope,
 ) -> Result<Compared, ReplicaError> {
-    let replicas = seat.replicas().ok_or(ReplicaError::NoTable)?;
-    replicas.admit(table, range.1, Consistency::All)?;
-    seat.make_range_equal(table, range, None).await
+    let on = scope.nodes.as_ref().map_or(On::All, On::These);
+    if !scope.only_living {
+        let replicas = seat.replicas().ok_or(ReplicaError::NoTable)?;
+        let (plan, _) = replicas.admit(table, range.1, Consistency::One)?;
+        check_live(&replicas.view, &plan, on)?;
+    }
+    seat.make_range_equal(table, range, on).await
+}
+
+/// Do those replicas live on which rows are to be made equal?
+///
+/// # Errors
+/// `Unavailable`.
+fn check_live(view: &RingView, plan: &Plan<'_>, on: On<'_>) -> Result<(), ReplicaError> {
+    let meant = || plan.nodes.iter().filter(|node| on.takes_in(view.host_of(**node)));
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let (required, alive) = (meant().count(), meant().filter(|node| view.is_alive(**node)).count());
+    let (consistency, required, alive) = (Consistency::All, count(required), count(alive));
+    if alive < required { Err(ReplicaError::Unavailable { consistency, required, alive }) } else { Ok(()) }
 }
 
 /// The ranges to be compared. None when this node is alone, or the table is not on the ring.
-fn ranges_of(seat: &RingSeat, table: TableId, only_primary: bool) -> Vec<(Token, Token)> {
-    let ranges = || {
-        let replicas = seat.replicas()?;
-        seat.shard().local().with_schema(|schema| {
-            let placement = replicas.view.placement(&schema.keyspace_of(table)?.name)?;
-            Some(ranges_at(placement, replicas.view.here(), only_primary))
-        })
+///
+/// # Errors
+/// `RingRefuses`: nodes that are to share them do not.
+fn ranges_of(
+    seat: &RingSeat,
+    table: TableId,
+    scope: &RepairScope,
+) -> Result<Vec<(Token, Token)>, CoordinatorError> {
+    let Some(replicas) = seat.replicas() else { return Ok(Vec::new()) };
+    let is_meant = |node: NodeIndex| {
+        scope.nodes.as_ref().is_none_or(|nodes| nodes.contains(&replicas.view.host_of(node)))
     };
-    ranges().unwrap_or_default()
+    let ranges = seat.shard().local().with_schema(|schema| {
+        let placement = replicas.view.placement(&schema.keyspace_of(table)?.name)?;
+        Some(ranges_at(placement, replicas.view.here(), scope, is_meant))
+    });
+    ranges.unwrap_or(Ok(Vec::new()))
 }
 
-/// First and last tokens of the ranges that a node has together with others.
-fn ranges_at(placement: &Placement, here: NodeIndex, only_primary: bool) -> Vec<(Token, Token)> {
-    let is_wanted = |replicas: &[NodeIndex]| match only_primary {
+/// First and last tokens of the ranges that a node has together with others that are meant.
+fn ranges_at(
+    placement: &Placement,
+    here: NodeIndex,
+    scope: &RepairScope,
+    is_meant: impl Fn(NodeIndex) -> bool,
+) -> Result<Vec<(Token, Token)>, CoordinatorError> {
+    let is_wanted = |replicas: &[NodeIndex]| match scope.only_primary {
         true => replicas.first() == Some(&here),
         false => replicas.contains(&here),
     };
-    let wanted = placement.ranges().filter(|(_, set)| {
-        let replicas = placement.replicas(*set);
-        replicas.len() > 1 && is_wanted(replicas)
-    });
-    wanted.flat_map(|(range, _)| first_and_last(range)).collect()
+    let mut ranges = Vec::new();
+    for (range, set) in placement.ranges() {
+        let replicas = placement.replicas(set);
+        if replicas.len() < 2 || !is_wanted(replicas) {
+            continue;
+        }
+        let parts: Vec<_> = first_and_last(range).flat_map(|part| parts_within(part, scope.tokens)).collect();
+        if replicas.iter().filter(|node| is_meant(**node)).count() >= 2 {
+            ranges.extend(parts);
+        } else if scope.is_shared && !parts.is_empty() {
+            return Err(not_shared(range));
+        }
+    }
+    Ok(ranges)
+}
+
+/// In Cassandra's words (`ActiveRepairService.getNeighbors` of 5.0).
+fn not_shared(TokenRange { start, end }: TokenRange) -> CoordinatorError {
+    let what = format!(
+        "Specified hosts do not share range ({},{}] needed for repair. Either restrict repair ranges with -st/-et \
+         options, or specify one of the neighbors that share this range with this node",
+        start.0, end.0
+    );
+    CoordinatorError::RingRefuses { what }
+}
+
+/// What of a range without a break lies in a part of the ring, if one is given.
+fn parts_within(
+    (first, last): (Token, Token),
+    tokens: Option<TokenRange>,
+) -> impl Iterator<Item = (Token, Token)> {
+    let whole = tokens.is_none().then_some((first, last));
+    let within = tokens.into_iter().flat_map(first_and_last);
+    let parts = within.map(move |(begin, end)| (first.max(begin), last.min(end)));
+    whole.into_iter().chain(parts.filter(|(first, last)| first <= last))
 }
 
 /// In two parts when it goes around the end of the ring.
@@ -161,7 +243,8 @@ mod tests {
     }
 
     fn ranges(factor: u32, node: u16, only_primary: bool) -> Vec<(Token, Token)> {
-        ranges_at(&placement(factor), NodeIndex(node), only_primary)
+        let scope = RepairScope { only_primary, ..RepairScope::default() };
+        ranges_at(&placement(factor), NodeIndex(node), &scope, |_| true).expect("nobody has to share them")
     }
 
     #[test]
@@ -194,5 +277,42 @@ mod tests {
         assert_eq!(cut(7, -5), [(Token(8), Token::MAX), (FIRST_TOKEN, Token(-5))]);
         assert_eq!(cut(i64::MAX, 0), [(FIRST_TOKEN, Token(0))]);
         assert_eq!(cut(3, 3), [(Token(4), Token::MAX), (FIRST_TOKEN, Token(3))], "the whole ring");
+    }
+
+    /// What node 0 repairs of a keyspace with two replicas in a part of the ring.
+    fn ranges_within(start: i64, end: i64) -> Vec<(Token, Token)> {
+        let tokens = Some(TokenRange { start: Token(start), end: Token(end) });
+        let scope = RepairScope { tokens, ..RepairScope::default() };
+        ranges_at(&placement(2), NodeIndex(0), &scope, |_| true).expect("nobody has to share them")
+    }
+
+    #[test]
+    fn two_parts_of_the_ring_together_are_all_of_it() {
+        let token_count = |ranges: &[(Token, Token)]| -> i128 {
+            ranges.iter().map(|(first, last)| i128::from(last.0) - i128::from(first.0) + 1).sum()
+        };
+        let all = token_count(&ranges(2, 0, false));
+        for (start, end) in [(-5, 7), (i64::MIN, 0), (1 << 62, i64::MAX), (-1 << 61, 1 << 62)] {
+            let (inside, around) = (ranges_within(start, end), ranges_within(end, start));
+            assert_eq!(token_count(&inside) + token_count(&around), all, "{start} to {end}");
+            let is_inside =
+                |(first, last): &(Token, Token)| first.0 > start && last.0 <= end && first <= last;
+            assert!(inside.iter().all(is_inside), "{inside:?}");
+        }
+    }
+
+    #[test]
+    fn ranges_that_the_nodes_do_not_share_are_left_out_or_told() {
+        let of = |nodes: &[u16], is_shared| {
+            let scope = RepairScope { is_shared, ..RepairScope::default() };
+            ranges_at(&placement(2), NodeIndex(0), &scope, |node| nodes.contains(&node.0))
+        };
+        let with = |nodes: &[u16]| of(nodes, false).expect("nobody has to share them").len();
+        let all = ranges(2, 0, false).len();
+        assert!(with(&[0, 1]) > 0 && with(&[0, 2]) > 0);
+        assert_eq!((with(&[0, 1]) + with(&[0, 2]), with(&[0]), with(&[0, 1, 2])), (all, 0, all));
+        let told = of(&[0, 1], true).expect_err("node 2 shares some").to_string();
+        assert!(told.starts_with("Specified hosts do not share range ("), "{told}");
+        assert!(of(&[0, 1, 2], true).is_ok());
     }
 }

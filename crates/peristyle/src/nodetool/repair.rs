@@ -12,7 +12,7 @@ use super::http::Management;
 use super::{NodetoolError, target};
 
 /// `nodetool repair`.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(super) struct RepairArguments {
     /// Use -full to issue a full repair; there is no other one here
     #[arg(long)]
@@ -20,6 +20,27 @@ pub(super) struct RepairArguments {
     /// Use -pr to repair only the first range returned by the partitioner
     #[arg(long)]
     partitioner_range: bool,
+    /// Use -seq to carry out a sequential repair; there is no other one here
+    #[arg(long)]
+    sequential: bool,
+    /// Use -st to specify a token at which the repair range starts (exclusive)
+    #[arg(long, allow_hyphen_values = true, requires = "end_token", value_name = "start_token")]
+    start_token: Option<String>,
+    /// Use -et to specify a token at which repair range ends (inclusive)
+    #[arg(long, allow_hyphen_values = true, requires = "start_token", value_name = "end_token")]
+    end_token: Option<String>,
+    /// Use -local to only repair against nodes in the same datacenter
+    #[arg(long)]
+    in_local_dc: bool,
+    /// Use -dc to repair specific datacenters
+    #[arg(long, value_delimiter = ',', value_name = "specific_dc")]
+    in_dc: Vec<String>,
+    /// Use -hosts to repair specific hosts
+    #[arg(long, value_delimiter = ',', value_name = "specific_host")]
+    in_hosts: Vec<String>,
+    /// Use -force to filter out down endpoints
+    #[arg(long)]
+    force: bool,
     /// The keyspace followed by one or many tables
     names: Vec<String>,
 }
@@ -107,7 +128,26 @@ impl Command<'_> {
     fn body(&self) -> Value {
         let names: Vec<String> = [&self.keyspace].into_iter().chain(self.tables()).cloned().collect();
         let mut body = target(&names);
-        body["primary_range"] = json!(self.arguments.partitioner_range);
+        let RepairArguments { partitioner_range, start_token, end_token, .. } = self.arguments;
+        let RepairArguments { in_local_dc, in_dc, in_hosts, force, .. } = self.arguments;
+        body["primary_range"] = json!(partitioner_range);
+        // As in Cassandra, the local data centre is said in place of others.
+        let in_dc: &[String] = if *in_local_dc { &[] } else { in_dc };
+        for (name, value) in [("data_centers", json!(in_dc)), ("hosts", json!(in_hosts))] {
+            if value != json!([]) {
+                body[name] = value;
+            }
+        }
+        for (name, is_asked) in [("local_data_center", *in_local_dc), ("force", *force)] {
+            if is_asked {
+                body[name] = json!(true);
+            }
+        }
+        for (name, token) in [("start_token", start_token), ("end_token", end_token)] {
+            if let Some(token) = token {
+                body[name] = json!(token);
+            }
+        }
         body
     }
 }
@@ -132,10 +172,12 @@ impl<Out: Write> Log<'_, Out> {
         let started = (self.now)().unsigned_abs();
         let id = uuid::Builder::from_unix_timestamp_millis(started, &of_command).into_uuid();
         let (is_primary, tables) = (arguments.partitioner_range, command.tables().join(", "));
+        let (centers, hosts) = (arguments.in_dc.join(", "), arguments.in_hosts.join(", "));
+        let is_forced = arguments.force;
         self.line(&format!(
             "Starting repair command #{number} ({id}), repairing keyspace {keyspace} with repair options \
              (parallelism: sequential, primary range: {is_primary}, incremental: false, job threads: 1, \
-             ColumnFamilies: [{tables}])"
+             ColumnFamilies: [{tables}], dataCenters: [{centers}], hosts: [{hosts}], force repair: {is_forced})"
         ))
     }
 
@@ -182,7 +224,7 @@ mod tests {
 
     fn arguments(names: &[&str], partitioner_range: bool) -> RepairArguments {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        RepairArguments { full: true, partitioner_range, names }
+        RepairArguments { full: true, partitioner_range, names, ..RepairArguments::default() }
     }
 
     fn at(arguments: &RepairArguments) -> Command<'_> {
@@ -211,7 +253,7 @@ mod tests {
                 &format!(
                     "{time} Starting repair command #1 (018cc251-f47b-7000-8000-000000000001), repairing keyspace k \
                      with repair options (parallelism: sequential, primary range: true, incremental: false, job \
-                     threads: 1, ColumnFamilies: [t, u])"
+                     threads: 1, ColumnFamilies: [t, u], dataCenters: [], hosts: [], force repair: false)"
                 ),
                 &format!("{time} Pages compared: 9, of them differing: 2; partitions mended: 5; tables: 1"),
                 &format!("{time} Repair completed successfully"),
@@ -235,6 +277,26 @@ mod tests {
         assert_eq!(wanted(&[]).unwrap(), ["k"]);
         assert_eq!(wanted(&["system", "local"]).unwrap(), ["system"]);
         assert_eq!(wanted(&["nope"]).unwrap_err().to_string(), "Keyspace [nope] does not exist.");
+    }
+
+    #[test]
+    fn a_repair_may_be_of_a_part_of_the_ring_and_of_some_replicas() {
+        let part = RepairArguments {
+            start_token: Some("-5".to_owned()),
+            end_token: Some("7".to_owned()),
+            in_hosts: vec!["10.0.0.1".to_owned(), "10.0.0.2".to_owned()],
+            force: true,
+            ..arguments(&["k"], false)
+        };
+        let body = json!({
+            "keyspace": "k", "primary_range": false, "start_token": "-5", "end_token": "7",
+            "hosts": ["10.0.0.1", "10.0.0.2"], "force": true,
+        });
+        assert_eq!(at(&part).body(), body);
+        let in_dc = vec!["dc2".to_owned()];
+        let local = RepairArguments { in_local_dc: true, in_dc, ..arguments(&["k"], false) };
+        let body = json!({"keyspace": "k", "primary_range": false, "local_data_center": true});
+        assert_eq!(at(&local).body(), body);
     }
 
     #[test]

@@ -57,9 +57,19 @@ fn what_leads_to_a_jvm_is_taken_and_without_effect() {
 /// Letter by letter, `-hosts` would be the host `osts`, and `-pl` the port `l`.
 #[test]
 fn what_cassandras_repair_has_besides_is_refused() {
-    let arguments = parse(&["-p", "7299", "repair", "-pr", "-full", "ks"]).unwrap();
-    assert!(matches!(arguments.command, NodetoolCommand::Repair(_)));
-    for words in [["-seq", "ks"], ["-hosts", "a"], ["-pl", "ks"], ["--trace", "ks"], ["-st", "5"]] {
+    let known = [
+        "-pr -full ks",
+        "-seq -st -5 -et 7 ks",
+        "-hosts 10.0.0.1 -hosts 10.0.0.2 ks",
+        "-dc a,b",
+        "-local -force",
+    ];
+    for words in known {
+        let words: Vec<&str> = ["-p", "7299", "repair"].into_iter().chain(words.split(' ')).collect();
+        assert!(matches!(parse(&words).unwrap().command, NodetoolCommand::Repair(_)), "{words:?}");
+    }
+    assert!(parse(&["repair", "-st", "5", "ks"]).is_err(), "a part of the ring has two ends");
+    for words in [["-dcpar", "ks"], ["-j", "2"], ["-pl", "ks"], ["--trace", "ks"], ["-prv", "ks"]] {
         let error = parse(&["repair", words[0], words[1]]).unwrap_err();
         let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
             panic!("{words:?}: {error}");

@@ -65,18 +65,18 @@ impl RingOfThree {
         self.directory.path().join(format!("node{node}"))
     }
 
-    /// A command.
-    pub(crate) fn run_nodetool(&self, node: u8, word: &str) -> Output {
+    /// A command and its arguments.
+    pub(crate) fn run_nodetool(&self, node: u8, words: &str) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_peristyle"));
         command.args(["nodetool", "-h"]).arg(self.address(node).to_string());
-        command.arg("-p").arg(self.ports[2].to_string()).arg(word).output().expect("it runs")
+        command.arg("-p").arg(self.ports[2].to_string()).args(words.split(' ')).output().expect("it runs")
     }
 
     /// What a command prints; it ends well.
     #[track_caller]
-    pub(crate) fn nodetool(&self, node: u8, word: &str) -> String {
-        let output = self.run_nodetool(node, word);
-        assert!(output.status.success(), "{word}: {}", String::from_utf8_lossy(&output.stderr));
+    pub(crate) fn nodetool(&self, node: u8, words: &str) -> String {
+        let output = self.run_nodetool(node, words);
+        assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("text")
     }
 

@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::ManagementState;
 use super::actions::{Target, on_tables};
 use super::answer::{Answer, Refusal};
+use super::request::token;
 
 /// `/v1/compactions`.
 pub(super) async fn answer(state: &ManagementState) -> Answer<Compactions> {
@@ -118,9 +119,7 @@ pub(super) async fn compact(state: &ManagementState, wanted: Wanted) -> Answer<C
 fn tokens(first: Option<&str>, last: Option<&str>) -> Result<Option<(Token, Token)>, Refusal> {
     let token = |text: Option<&str>, open: i64| match text.filter(|text| !text.is_empty()) {
         None => Ok(Token(open)),
-        Some(text) => {
-            text.trim().parse().map(Token).map_err(|_| Refusal::wrong(format!("{text} is not a token")))
-        }
+        Some(text) => token(text),
     };
     if first.is_none() && last.is_none() {
         return Ok(None);

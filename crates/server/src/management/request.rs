@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use hyper::body::Incoming;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use types::Token;
 
 use super::answer::Refusal;
 
@@ -27,6 +28,14 @@ pub(super) struct OptionalBody<T>(pub(super) T);
 
 /// The parameters in a request's path.
 pub(super) struct Parameters<T>(pub(super) T);
+
+/// A token as clients write it.
+///
+/// # Errors
+/// It is none.
+pub(super) fn token(text: &str) -> Result<Token, Refusal> {
+    text.trim().parse().map(Token).map_err(|_| Refusal::wrong(format!("{text} is not a token")))
+}
 
 /// A request with all of its body in memory.
 ///
