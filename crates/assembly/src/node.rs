@@ -378,6 +378,7 @@ async fn take_seat(parts: Parts, handle: ShardHandle) -> Seat {
     let answers = AnswerMemory::new(view.options.answers.bytes / coordinator.owners().count(), large_answer);
     view.client_memory.count_answers(answers.held_figure());
     let engine = Engine::new(coordinator.clone(), system_tables, texts, answers, timeouts);
+    view.latencies.add(engine.latencies());
     // From here on requests are answered; what comes now gives way to them.
     shard.start_prefetch();
     Seat { index, view, coordinator, engine }

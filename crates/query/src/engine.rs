@@ -6,12 +6,14 @@ mod schema_change;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use coordinator::Coordinator;
 use runtime::{Io, Piece, Plant, trace};
 use schema::Schema;
 
 use crate::catalog::Catalog;
+use crate::latencies::{Latencies, RequestKind};
 use crate::memory::{AnswerMemory, AnswerRoom};
 use crate::modify::PrependClock;
 use crate::prepare::{self, Parsed, PlanCache, Planned, Prepared, PreparedText, is_qualified, statement_id};
@@ -36,6 +38,7 @@ struct Inner {
     prepends: Arc<PrependClock>,
     answers: Rc<AnswerMemory>,
     timeouts: Arc<Timeouts>,
+    latencies: Arc<Latencies>,
     /// Where changes of the schema wait for each other: see `schema_change.rs`.
     schema_changes: tokio::sync::RwLock<()>,
 }
@@ -43,6 +46,17 @@ struct Inner {
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine").finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    fn time(&self) -> Duration {
+        self.coordinator.runtime().clock.elapsed()
+    }
+
+    fn note_time(&self, kind: RequestKind, begun: Duration, count: usize) {
+        let now = self.time();
+        self.latencies.note(kind, now, now.saturating_sub(begun), count);
     }
 }
 
@@ -57,16 +71,28 @@ impl Engine {
         timeouts: Arc<Timeouts>,
     ) -> Self {
         let plans = RefCell::new(PlanCache::new(Arc::clone(&texts)));
-        let prepends = Arc::default();
-        let schema_changes = tokio::sync::RwLock::default();
-        let inner =
-            Inner { coordinator, virtual_tables, texts, plans, prepends, answers, timeouts, schema_changes };
+        let inner = Inner {
+            coordinator,
+            virtual_tables,
+            texts,
+            plans,
+            prepends: Arc::default(),
+            answers,
+            timeouts,
+            latencies: Arc::default(),
+            schema_changes: tokio::sync::RwLock::default(),
+        };
         Engine { inner: Rc::new(inner) }
     }
 
     /// What requests may gather for their answers.
     pub fn answers(&self) -> &Rc<AnswerMemory> {
         &self.inner.answers
+    }
+
+    /// How long requests on this shard have taken.
+    pub fn latencies(&self) -> &Arc<Latencies> {
+        &self.inner.latencies
     }
 
     /// What prepared statements may take.
@@ -159,6 +185,16 @@ impl Engine {
 
     pub(crate) fn coordinator(&self) -> &Coordinator {
         &self.inner.coordinator
+    }
+
+    /// Now, as times of requests are measured.
+    pub(crate) fn time(&self) -> Duration {
+        self.inner.time()
+    }
+
+    /// So many requests are over that were begun together.
+    pub(crate) fn note_time(&self, kind: RequestKind, begun: Duration, count: usize) {
+        self.inner.note_time(kind, begun, count);
     }
 
     /// How long requests may take.

@@ -20,6 +20,7 @@ mod describe;
 mod engine;
 mod error;
 mod functions;
+mod latencies;
 mod memory;
 mod modify;
 mod plain;
@@ -38,6 +39,7 @@ pub use ddl::create_table_from_cql;
 pub use describe::table_to_cql;
 pub use engine::Engine;
 pub use error::{FailedReplica, FailedReplicas, FailureReason, QueryError, TombstoneFailure, WriteType};
+pub use latencies::{Latencies, RequestKind};
 pub use memory::{AnswerMemory, AnswerRoom, Lane, LargeAnswer, UntakenRoom};
 pub use plain::{
     PLAIN_BATCH_MAX, PlainQuery, PlainRead, PlainStatement, PlainUpdate, PlainWrite, PlainWritten,

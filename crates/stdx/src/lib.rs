@@ -2,6 +2,7 @@
 
 pub mod brief;
 pub mod cursor;
+pub mod histogram;
 pub mod id_map;
 pub mod index_set;
 pub mod prefetch;

@@ -18,7 +18,7 @@ use super::definitions::virtual_keyspaces;
 use super::tables::MadeUp;
 use crate::memory::ProcessMemory;
 use crate::ring::Seats;
-use crate::{AssemblyError, ClientMemory, MemoryUse, NodeOptions, NodeStats};
+use crate::{AssemblyError, ClientMemory, MemoryUse, NodeLatencies, NodeOptions, NodeStats};
 
 /// The Cassandra version that drivers are told; they choose their queries by it.
 pub const RELEASE_VERSION: &str = "5.0.9";
@@ -43,6 +43,8 @@ pub struct NodeView {
     pub started_seconds: i64,
     /// What is there for clients.
     pub client_memory: ClientMemory,
+    /// How long their requests have taken.
+    pub latencies: NodeLatencies,
     node: Node,
     ring: Option<Known>,
     proposer: Option<Proposer>,
@@ -70,6 +72,7 @@ impl NodeView {
         Ok(NodeView {
             options: Arc::new(options),
             client_memory,
+            latencies: NodeLatencies::new(Arc::clone(&runtime.clock)),
             node,
             ring: seats.map(|seats| seats.known.clone()),
             proposer: seats.map(|seats| seats.proposer.clone()),

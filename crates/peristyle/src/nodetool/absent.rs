@@ -18,7 +18,7 @@ const ABSENT: &[&str] = &[
     "invalidatecidrpermissionscache", "invalidatecountercache", "invalidatecredentialscache",
     "invalidatejmxpermissionscache", "invalidatekeycache", "invalidatenetworkpermissionscache",
     "invalidatepermissionscache", "invalidaterolescache", "invalidaterowcache", "join",
-    "move", "profileload", "proxyhistograms", "rangekeysample", "rebuild",
+    "move", "profileload", "rangekeysample", "rebuild",
     "rebuild_index", "refreshsizeestimates", "reloadcidrgroupscache",
     "reloadlocalschema", "reloadseeds", "reloadtriggers", "relocatesstables",
     "repair_admin", "replaybatchlog", "resetfullquerylog", "resetlocalschema",

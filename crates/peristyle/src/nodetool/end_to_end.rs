@@ -155,6 +155,18 @@ fn a_lone_node_is_a_ring_of_one() {
     assert!(network.starts_with("Mode: NORMAL\nNot sending any streams.\n"), "{network}");
     let pools = node.nodetool("tpstats");
     assert!(pools.contains("\nShards: 2\n"), "{pools}");
+    node.cql("SELECT * FROM k.t WHERE a = 7 AND b = 'x'");
+    let latencies = node.nodetool("proxyhistograms");
+    let cells = |first: &str| -> Vec<f64> {
+        let line = latencies.lines().find(|line| line.starts_with(first)).unwrap();
+        line.split_whitespace().skip(1).map(|cell| cell.parse().unwrap()).collect()
+    };
+    let (least, greatest) = (cells("Min"), cells("Max"));
+    assert!(
+        greatest[0] > 0.0 && greatest.iter().zip(&least).all(|(most, least)| most >= least),
+        "{latencies}"
+    );
+    assert_eq!(greatest[3..], [0.0; 3], "of these there are none");
     let repaired = node.nodetool("repair -pr k t");
     assert!(
         repaired.contains("Pages compared: 0, of them differing: 0; partitions mended: 0; tables: 0"),

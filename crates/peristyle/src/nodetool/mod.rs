@@ -13,6 +13,7 @@ mod gossip;
 mod handoff;
 mod http;
 mod info;
+mod latencies;
 mod moving;
 mod netstats;
 mod numbers;
@@ -248,6 +249,8 @@ enum NodetoolCommand {
         /// The keyspace name
         keyspace: Option<String>,
     },
+    /// Print statistics for read, write and range requests: what clients waited for in the last minutes
+    Proxyhistograms,
     /// Print usage statistics of thread pools, as far as there are any
     Tpstats,
     /// Stop compaction
@@ -495,6 +498,7 @@ fn execute(arguments: &NodetoolArguments, out: &mut impl Write) -> Result<(), No
                 (management.get("/v1/info", &[])?, management.get("/v1/compactions", &[])?);
             netstats::pools(&info, &compactions, &management.get("/v1/network", &[])?, out)
         }
+        NodetoolCommand::Proxyhistograms => latencies::print(&management.get("/v1/latencies", &[])?, out),
         NodetoolCommand::Repair(wanted) => repair::run(&management, wanted, out),
         NodetoolCommand::Ring { resolve_ip, keyspace } => {
             ring::print(&status::get(&management, keyspace.as_deref(), *resolve_ip)?, out)

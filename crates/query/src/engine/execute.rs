@@ -13,6 +13,7 @@ use runtime::Piece;
 use super::Inner;
 use crate::error::refuse;
 use crate::functions::Environment;
+use crate::latencies::RequestKind;
 use crate::memory::AnswerRoom;
 use crate::modify::{BatchPlan, Changes, ModifyPlan, Writer, check_batch, unlogged_warning, write_time};
 use crate::prepare::{self, Body, Planned};
@@ -39,13 +40,18 @@ impl Inner {
         if !planned.body.gathers_rows() {
             room.release();
         }
-        match &planned.body {
+        let begun = self.time();
+        let response = match &planned.body {
             Body::Select(plan) => self.select(plan, &bindings, options, room).await,
             Body::Modify(plan) => self.modify(plan, &bindings, options, room).await,
             // Boxed, so that the many reads and writes need no room for what they never do.
             Body::Batch(plan) => Box::pin(self.batch_statement(plan, &bindings, options, room)).await,
             Body::Other(kind) => Box::pin(self.other(kind, keyspace, options)).await,
+        };
+        if let Some(kind) = request_kind(&planned.body) {
+            self.note_time(kind, begun, 1);
         }
+        response
     }
 
     async fn select(
@@ -204,6 +210,20 @@ impl Inner {
         options: &QueryOptions,
         room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
+        let begun = self.time();
+        let response = self.batch_message(session, batch_type, statements, options, room).await;
+        self.note_time(RequestKind::Write, begun, 1);
+        response
+    }
+
+    async fn batch_message(
+        &self,
+        session: &mut SessionState,
+        batch_type: BatchType,
+        statements: &[BatchStatement],
+        options: &QueryOptions,
+        room: &mut AnswerRoom,
+    ) -> Result<Response, QueryError> {
         check_write_consistency(options.consistency)?;
         let schema = self.coordinator.schema();
         let keyspace = options.keyspace.as_deref().or(session.keyspace.as_deref());
@@ -292,6 +312,16 @@ impl Inner {
             )),
             _ => self.change_schema(statement, keyspace).await,
         }
+    }
+}
+
+/// What its time tells of; `None` of what neither reads rows nor writes them.
+fn request_kind(body: &Body) -> Option<RequestKind> {
+    match body {
+        Body::Select(plan) if plan.restrictions.is_key_range => Some(RequestKind::Range),
+        Body::Select(_) => Some(RequestKind::Read),
+        Body::Modify(_) | Body::Batch(_) => Some(RequestKind::Write),
+        Body::Other(_) => None,
     }
 }
 

@@ -28,6 +28,7 @@ mod gossip;
 mod guard;
 mod handoff;
 mod info;
+mod latencies;
 mod members;
 mod memory;
 mod moving;

@@ -43,6 +43,7 @@ pub(super) fn router(state: ManagementState) -> Router {
         .merge(super::rewrites::routes())
         .merge(super::repair::routes())
         .merge(super::timeouts::routes())
+        .merge(super::latencies::routes())
         .merge(super::gossip::routes())
         .merge(super::handoff::routes())
         .merge(super::services::routes())

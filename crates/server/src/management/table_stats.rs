@@ -13,7 +13,9 @@ use serde::Deserialize;
 use storage::{ChunkLengthStats, PrefetchState, PrefetchStats, TableStats};
 
 use super::answer::{Answer, Refusal};
-use super::{ManagementState, NodeCompactions, NodeStats, compactions, memory, ring_metrics, turns};
+use super::{
+    ManagementState, NodeCompactions, NodeStats, compactions, latencies, memory, ring_metrics, turns,
+};
 
 /// What a request is about; nothing named means everything.
 #[derive(Debug, Default, Deserialize)]
@@ -226,6 +228,7 @@ pub(super) async fn prometheus(state: &ManagementState) -> Result<Response, Refu
     }
     turns::append_metrics(state.shards.turns(), &mut text);
     let view = &state.view;
+    latencies::append_metrics(view, &mut text);
     ring_metrics::append_metrics(view, &mut text);
     memory::append_metrics(&view.memory_uses(&stats), view.client_memory.prepared(), &mut text);
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
