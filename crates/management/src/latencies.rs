@@ -1,4 +1,4 @@
-//! How long requests have taken.
+//! How long requests have taken, and which are traced.
 
 use std::collections::BTreeMap;
 
@@ -24,4 +24,10 @@ pub struct Latency {
     pub p999_micros: u64,
     pub min_micros: u64,
     pub max_micros: u64,
+}
+
+/// `GET /v1/tracing`, and what it is set to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tracing {
+    pub chance: f64,
 }

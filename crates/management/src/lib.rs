@@ -25,7 +25,7 @@ pub use compactions::{
 pub use faults::{Directory, Fault, Faults, FileReport, FileReports};
 pub use gossip::{Gossip, KnownNode, Messages, Network, ReadRepairs};
 pub use handoff::{Handoffs, PendingNode};
-pub use latencies::{Latencies, Latency};
+pub use latencies::{Latencies, Latency, Tracing};
 pub use moving::{Backups, FailedImport, Imported, Refreshed, Snapshot, Snapshots, SnapshotsCleared};
 pub use node::{
     ChunkCache, Info, MemoryUse, Node, PreparedStatements, Requests, Status, Timeouts, Turns, Version,

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use protocol::{StartupOptions, Version};
 
 use crate::slow_queries::SlowQueries;
+use crate::trace_chance::TraceChance;
 
 /// The connections of the node. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +16,7 @@ pub(crate) struct Clients {
     connected: Arc<Mutex<BTreeMap<SocketAddr, Arc<Client>>>>,
     exception_count: Arc<AtomicU64>,
     slow_queries: Arc<SlowQueries>,
+    trace_chance: Arc<TraceChance>,
 }
 
 /// One connection.
@@ -46,6 +48,11 @@ impl Clients {
     /// What takes them long.
     pub(crate) fn slow_queries(&self) -> &Arc<SlowQueries> {
         &self.slow_queries
+    }
+
+    /// How many of their requests are traced.
+    pub(crate) fn trace_chance(&self) -> &TraceChance {
+        &self.trace_chance
     }
 
     /// Enters a connection; it is taken out when the registration is dropped.

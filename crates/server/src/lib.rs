@@ -27,6 +27,7 @@ mod management;
 mod node;
 mod options;
 mod slow_queries;
+mod trace_chance;
 mod ways;
 
 pub use assembly::{RingLimits, RingOptions};

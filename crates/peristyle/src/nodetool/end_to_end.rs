@@ -173,6 +173,11 @@ fn a_lone_node_is_a_ring_of_one() {
         "{repaired}"
     );
     assert!(repaired.ends_with("Repair command #1 finished in 0 seconds\n"), "{repaired}");
+    assert_eq!(node.nodetool("gettraceprobability"), "Current trace probability: 0.0\n");
+    assert_eq!(node.nodetool("settraceprobability 0.25"), "");
+    assert_eq!(node.nodetool("gettraceprobability"), "Current trace probability: 0.25\n");
+    let refused = node.try_nodetool("settraceprobability -1").unwrap_err().to_string();
+    assert_eq!(refused, "Trace probability must be between 0 and 1");
     let none = "Seed node list does not contain any remote node IPs\n";
     assert_eq!(node.nodetool("getseeds"), none);
 }

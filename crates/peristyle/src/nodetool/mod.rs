@@ -241,6 +241,13 @@ enum NodetoolCommand {
         /// In milliseconds
         timeout_in_ms: u64,
     },
+    /// Sets the probability for tracing any given request to value. 0 disables, 1 enables for all requests, 0 is the
+    /// default
+    Settraceprobability {
+        /// Trace probability between 0 and 1 (ex: 0.2)
+        #[arg(allow_negative_numbers = true)]
+        trace_probability: f64,
+    },
     /// Print cluster information (state, load, IDs, ...)
     Status {
         /// Show node domain names instead of IPs, as far as /etc/hosts has them
@@ -249,6 +256,8 @@ enum NodetoolCommand {
         /// The keyspace name
         keyspace: Option<String>,
     },
+    /// Print the current trace probability value
+    Gettraceprobability,
     /// Print statistics for read, write and range requests: what clients waited for in the last minutes
     Proxyhistograms,
     /// Print usage statistics of thread pools, as far as there are any
@@ -497,6 +506,13 @@ fn execute(arguments: &NodetoolArguments, out: &mut impl Write) -> Result<(), No
             let (info, compactions) =
                 (management.get("/v1/info", &[])?, management.get("/v1/compactions", &[])?);
             netstats::pools(&info, &compactions, &management.get("/v1/network", &[])?, out)
+        }
+        NodetoolCommand::Gettraceprobability => {
+            let tracing: management::Tracing = management.get("/v1/tracing", &[])?;
+            Ok(writeln!(out, "Current trace probability: {:?}", tracing.chance)?)
+        }
+        NodetoolCommand::Settraceprobability { trace_probability } => {
+            management.post("/v1/tracing", &json!({ "chance": trace_probability }))
         }
         NodetoolCommand::Proxyhistograms => latencies::print(&management.get("/v1/latencies", &[])?, out),
         NodetoolCommand::Repair(wanted) => repair::run(&management, wanted, out),

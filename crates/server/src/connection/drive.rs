@@ -60,6 +60,15 @@ pub(super) struct Connection {
     pub(super) piece: Piece,
 }
 
+/// Whether a request is traced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tracing {
+    /// As its flag says.
+    AsAsked,
+    /// It is, because the node traces some by itself. Its client is not told.
+    Sampled,
+}
+
 /// What a connection was woken by.
 enum Woken {
     Done(Done),
@@ -262,7 +271,7 @@ impl Connection {
             && (self.batcher.is_plain_due() || !self.piece.is_long())
         {
             match self.batcher.next_full() {
-                Some(frame) => self.take_whole(Ok(frame)),
+                Some(frame) => self.take_whole(Ok(frame), Tracing::AsAsked),
                 None => self.do_plain(),
             }
             self.write_much()?;
@@ -296,14 +305,17 @@ impl Connection {
                 {
                     self.refuse(frame.header.version, frame.header.stream, has_room);
                 }
+                Ok(frame) if self.is_sampled(frame.header.opcode) => {
+                    self.take_whole(Ok(frame), Tracing::Sampled);
+                }
                 Ok(frame) => match self.way_of(frame) {
-                    Way::Full(frame) => self.take_whole(Ok(frame)),
+                    Way::Full(frame) => self.take_whole(Ok(frame), Tracing::AsAsked),
                     plain => {
                         self.decoder.note_sound_request();
                         self.batcher.add(plain);
                     }
                 },
-                Err(error) => self.take_whole(Err(error)),
+                Err(error) => self.take_whole(Err(error), Tracing::AsAsked),
             }
             self.write_much()?;
         }
@@ -318,15 +330,21 @@ impl Connection {
     }
 
     /// Takes a frame whatever it is.
-    fn take_whole(&mut self, frame: Result<Frame, FrameError>) {
+    fn take_whole(&mut self, frame: Result<Frame, FrameError>, tracing: Tracing) {
         let request = frame.and_then(|frame| {
             let envelope = self.decoder.decode_request(&frame)?;
             Ok((frame, envelope))
         });
         match request {
-            Ok((frame, envelope)) => self.take_request(&frame, envelope),
+            Ok((frame, envelope)) => self.take_request(&frame, envelope, tracing),
             Err(error) => self.put_frame_error(&error),
         }
+    }
+
+    /// Is the next request traced though its client may not have asked for it?
+    fn is_sampled(&self, opcode: Opcode) -> bool {
+        let random = &*self.server.tracer.coordinator.runtime().random;
+        is_statement(opcode) && self.server.clients.trace_chance().hits(random)
     }
 
     /// Is the next request refused rather than begun?
@@ -334,7 +352,7 @@ impl Connection {
         self.intake.refuses(stream) || (!has_room && self.throws_on_overload)
     }
 
-    fn take_request(&mut self, frame: &Frame, envelope: RequestEnvelope) {
+    fn take_request(&mut self, frame: &Frame, envelope: RequestEnvelope, tracing: Tracing) {
         let (version, stream) = (frame.header.version, frame.header.stream);
         self.session.client.count_request();
         if let Err(error) = self.stage.check(frame.header.opcode) {
@@ -351,7 +369,7 @@ impl Connection {
                 self.put(stream, version, Response::Ready.into());
             }
             _ => {
-                self.begin(version, stream, envelope, frame_bytes(frame));
+                self.begin((version, stream), envelope, tracing, frame_bytes(frame));
             }
         }
     }
@@ -380,12 +398,19 @@ impl Connection {
     }
 
     /// Begins a request; most are over after one poll.
-    fn begin(&mut self, version: Version, stream: i16, envelope: RequestEnvelope, bytes: usize) {
+    fn begin(
+        &mut self,
+        (version, stream): (Version, i16),
+        envelope: RequestEnvelope,
+        tracing: Tracing,
+        bytes: usize,
+    ) {
         self.server.ways.full.add(1);
         let job = Job {
             server: Rc::clone(&self.server),
             session: Rc::clone(&self.session),
             envelope,
+            is_sampled: tracing == Tracing::Sampled,
             version,
             stream,
             framing: self.output.encoder.framing(),

@@ -25,6 +25,8 @@ pub(super) struct Job {
     pub(super) server: Rc<ShardServer>,
     pub(super) session: Rc<Session>,
     pub(super) envelope: RequestEnvelope,
+    /// Is it traced though its client has not asked for it?
+    pub(super) is_sampled: bool,
     pub(super) version: Version,
     pub(super) stream: i16,
     /// For answers that are encoded elsewhere.
@@ -49,7 +51,7 @@ impl Job {
 
     async fn carry_out(&self) -> (Answer, AnswerRoom) {
         let mut room = self.server.answers().wait_for_room(&self.session.lane).await;
-        if self.envelope.tracing {
+        if self.envelope.tracing || self.is_sampled {
             // Boxed, so that the many requests without a trace need no room for it.
             let answer = Box::pin(self.run_traced(&mut room)).await;
             return (self.encoded(answer, &room).await, room);
@@ -79,7 +81,8 @@ impl Job {
         let client = self.session.client.peer().ip();
         let traced = TracedRequest::begin(&self.server, &self.envelope.request, client).await;
         let answer = trace::carry(Some(traced.trace()), self.run_untraced(room)).await;
-        answer.with_trace(traced.finish(&self.server).await)
+        let id = traced.finish(&self.server).await;
+        if self.envelope.tracing { answer.with_trace(id) } else { answer }
     }
 
     async fn run_untraced(&self, room: &mut AnswerRoom) -> Answer {

@@ -43,6 +43,7 @@ mod status;
 mod table_stats;
 mod timeouts;
 mod token;
+mod trace_chance;
 mod turns;
 
 use std::io;

@@ -44,6 +44,7 @@ pub(super) fn router(state: ManagementState) -> Router {
         .merge(super::repair::routes())
         .merge(super::timeouts::routes())
         .merge(super::latencies::routes())
+        .merge(super::trace_chance::routes())
         .merge(super::gossip::routes())
         .merge(super::handoff::routes())
         .merge(super::services::routes())

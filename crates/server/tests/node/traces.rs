@@ -2,7 +2,8 @@
 
 use protocol::{RequestEnvelope, Response};
 
-use super::support::{Client, Node, request};
+use super::management::with_table;
+use super::support::{Client, Node, execute, request};
 
 /// Runs a statement traced: its answer, and the trace's id.
 pub(crate) fn traced(client: &mut Client, text: &str) -> (Response, String) {
@@ -63,4 +64,21 @@ fn an_error_is_traced_too_and_requests_without_the_flag_are_not() {
     let untraced = client.call(request("SELECT key FROM system.local").into());
     assert_eq!(untraced.tracing_id, None);
     assert_eq!(client.rows("SELECT COUNT(*) FROM system_traces.sessions"), ["1"]);
+}
+
+#[test]
+fn the_node_traces_some_requests_by_itself_and_does_not_tell_their_clients() {
+    let node = with_table();
+    let mut client = node.client();
+    let prepared = client.prepare("SELECT b FROM k.t WHERE a = ?");
+    let sessions = |client: &mut Client| client.rows("SELECT parameters FROM system_traces.sessions").len();
+    assert_eq!(sessions(&mut client), 0);
+    assert_eq!(node.post("/v1/tracing", r#"{"chance": 1.0}"#).0, 200);
+    let answer = client.call(request("SELECT key FROM system.local").into());
+    assert_eq!(answer.tracing_id, None, "it has not asked");
+    // A plain one, too.
+    assert_eq!(client.call(execute(&prepared, &[&7i32.to_be_bytes()])).tracing_id, None);
+    assert_eq!(node.post("/v1/tracing", r#"{"chance": 0.0}"#).0, 200);
+    assert_eq!(sessions(&mut client), 2);
+    assert_eq!(node.post("/v1/tracing", r#"{"chance": 1.5}"#).0, 400);
 }
