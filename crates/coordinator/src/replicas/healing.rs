@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::equal::On;
 use super::logged::{SentLogged, send_logged};
 use super::marks::NOTE_EVERY;
-use super::owed::{Kept, Logged};
+use super::owed::Kept;
 use super::settled::{End, owe_unsettled};
 use super::slots::tokens_of;
 use super::{Compared, ReplicaError, RingSeat};
@@ -219,15 +219,15 @@ async fn hand_logged(seat: &RingSeat, node: Uuid) {
     let Some(owed) = seat.own_marks().take_logged(node) else { return };
     let sent = send_logged(seat, node, &owed).await.unwrap_or_else(|error| {
         tracing::warn!(%node, %error, "what a node has missed can not be read in the log, and is compared");
-        SentLogged { refused: owed.places.clone(), ..SentLogged::default() }
+        SentLogged { refused: owed.places().clone(), ..SentLogged::default() }
     });
     if !sent.refused.is_empty() {
         let slot_count = sent.refused.count();
         tracing::info!(%node, slot_count, "what a node has missed is compared: it can not be sent from the log");
         seat.marks().compare_all(node, &sent.refused);
     }
-    if sent.rest_from.is_some() {
-        seat.own_marks().owe(node, &Logged { from: sent.rest_from, ..owed });
+    if let Some(from) = sent.rest_from {
+        seat.own_marks().owe(node, &owed.rest(from));
     }
     // Added again before: what is taken is kept at every moment.
     seat.own_marks().sending_is_over(node);

@@ -35,8 +35,10 @@ const UNDER_WAY_MAX: usize = 16;
 const SLOWER_BY: Duration = Duration::from_millis(1);
 /// And so many bytes, or one message: the connection is that of clients' requests, too.
 const UNDER_WAY_BYTES_MAX: usize = 1 << 20;
-const _: () =
-    assert!(UNDER_WAY_MAX * MESSAGE_BYTES <= UNDER_WAY_BYTES_MAX, "all that may be under way has room");
+const _: () = assert!(
+    UNDER_WAY_MAX * MESSAGE_BYTES <= UNDER_WAY_BYTES_MAX,
+    "as many messages of the usual size as may be under way have room"
+);
 /// How long one may take to be answered.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -84,9 +86,9 @@ pub(super) async fn send_logged(
     owed: &Logged,
 ) -> Result<SentLogged, StorageError> {
     let mut sent = SentLogged::default();
-    let from = owed.from.unwrap_or(LogPosition::START);
+    let from = owed.from().unwrap_or(LogPosition::START);
     let Some(reading) = HeldLog(seat.shard().local()).read(from).await? else {
-        sent.refused.add_all(&owed.places);
+        sent.refused.add_all(owed.places());
         return Ok(sent);
     };
     let mut gathering = Gathering { reading, left: VecDeque::new(), repeats: Repeats::default() };
@@ -99,9 +101,9 @@ pub(super) async fn send_logged(
         let to = replicas.as_ref().and_then(|replicas| Some((replicas, replicas.view.index_of(node)?)));
         // It is no member any more.
         let Some((replicas, to)) = to else { break };
-        let is_missed = |mutation: &Mutation| {
+        let is_missed = |mutation: &Mutation, position: LogPosition| {
             let (table, token) = (mutation.table, mutation.key.token);
-            owed.places.contains(table, token) && replicas.is_replica(to, table, token)
+            owed.contains(table, token, position) && replicas.is_replica(to, table, token)
         };
         let Some(mut message) = gathering.next_message(is_missed).await? else { break };
         if seat.marks().handoff().is_paused() {
@@ -172,12 +174,13 @@ impl Gathering {
     /// The log can not be read.
     async fn next_message(
         &mut self,
-        is_missed: impl Fn(&Mutation) -> bool,
+        is_missed: impl Fn(&Mutation, LogPosition) -> bool,
     ) -> Result<Option<Message>, StorageError> {
         let (mut record_count, is_to_be_filled) = (0, self.left.is_empty());
         while is_to_be_filled && self.left.len() < MESSAGE_COUNT && self.byte_count() < MESSAGE_BYTES {
             let Some(logged) = self.reading.next().await? else { break };
-            let is_sent = |mutation: &Mutation| is_missed(mutation) && self.repeats.is_new(mutation);
+            let is_sent =
+                |mutation: &Mutation| is_missed(mutation, logged.position) && self.repeats.is_new(mutation);
             let missed = logged.mutations.into_iter().filter(is_sent);
             self.left.extend(missed.map(|mutation| (logged.position, mutation)));
             record_count += 1;

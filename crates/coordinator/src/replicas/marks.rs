@@ -266,11 +266,8 @@ impl ShardMarks {
         let state = &mut *self.state();
         let ended_before = state.ends.iter().rev().find(|(at, _)| *at < begun);
         let Some((since, end)) = ended_before.copied() else { return false };
-        let from = end.position();
         let owed = &mut state.of_nodes.entry(node).or_default().logged;
-        state.is_changed |= owed.places.insert(table, slot_of(token));
-        owed.from = Some(owed.from.map_or(from, |before| before.min(from)));
-        owed.since.get_or_insert(since);
+        state.is_changed |= owed.insert((table, slot_of(token)), end.position(), since);
         true
     }
 
@@ -288,7 +285,7 @@ impl ShardMarks {
     /// again, and says in the end that healing is over.
     pub(super) fn take_logged(&self, node: Uuid) -> Option<Logged> {
         let state = &mut *self.state();
-        let owed = state.of_nodes.get_mut(&node).filter(|owed| !owed.logged.places.is_empty())?;
+        let owed = state.of_nodes.get_mut(&node).filter(|owed| !owed.logged.places().is_empty())?;
         let logged = std::mem::take(&mut owed.logged);
         state.forget_if_nothing(node);
         state.in_healing.entry(node).or_default().logged.add_all(&logged);
@@ -312,11 +309,7 @@ impl ShardMarks {
         let state = &mut *self.state();
         let mut given_up = Vec::new();
         for (node, owed) in state.of_nodes.iter_mut().chain(&mut state.in_healing) {
-            let (Some(from), Some(since)) = (owed.logged.from, owed.logged.since) else { continue };
-            let places = owed.logged.places.take_tables(|table| is_given_up(table, from, since));
-            if owed.logged.places.is_empty() {
-                owed.logged = Logged::default();
-            }
+            let places = owed.logged.give_up(&is_given_up);
             if !places.is_empty() {
                 given_up.push((*node, places));
             }
@@ -380,16 +373,16 @@ impl ShardMarks {
         let owed = state.of_nodes.values().chain(state.in_healing.values());
         let known = state.ends.front().map(|(_, end)| *end).into_iter().chain(state.doubted_from);
         let known = known.map(|end| end.position());
-        owed.filter_map(|owed| owed.logged.from).chain(known).min().unwrap_or(LogPosition::END)
+        owed.filter_map(|owed| owed.logged.from()).chain(known).min().unwrap_or(LogPosition::END)
     }
 
     fn add_pending(&self, node: Uuid, pending: &mut Pending) {
         let state = &*self.state();
         // Also what is being healed.
         for owed in [&state.of_nodes, &state.in_healing].into_iter().filter_map(|owed| owed.get(&node)) {
-            pending.logged_count += owed.logged.places.count();
+            pending.logged_count += owed.logged.places().count();
             pending.compared_count += owed.compared.count() + owed.waiting.count();
-            pending.since = [pending.since, owed.logged.since].into_iter().flatten().min();
+            pending.since = [pending.since, owed.logged.since()].into_iter().flatten().min();
         }
     }
 }
@@ -486,8 +479,9 @@ mod tests {
         }
         assert_eq!(marks.held_from(), at(3));
         let logged = marks.take_logged(NODE).expect("it has missed some");
-        assert_eq!((logged.from, logged.since, marks.held_from()), (Some(at(3)), Some(second(3)), at(3)));
-        marks.owe(NODE, &Logged { from: Some(at(7)), ..logged });
+        let facts = (logged.from(), logged.since(), marks.held_from());
+        assert_eq!(facts, (Some(at(3)), Some(second(3)), at(3)));
+        marks.owe(NODE, &logged.rest(at(7)));
         marks.healing_is_over(NODE);
         assert_eq!(marks.held_from(), at(7), "what was sent is not needed");
         assert!(marks.give_up_log(|_, from, _| from < at(7)).is_empty(), "it begins there");
@@ -578,21 +572,21 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a log ends where it ended, or behind")]
     fn a_log_never_ends_before_it_ended() {
         let (marks, now) = (ShardMarks::default(), Instant::now());
         marks.note_end(now, end(10));
         marks.note_end(now, end(10));
-        marks.note_end(now, end(9));
+        let noted = runtime::caught(|| marks.note_end(now, end(9)));
+        assert_eq!(noted.expect_err("it is seen").what, "a log ends where it ended, or behind");
     }
 
     #[test]
-    #[should_panic(expected = "no more is kept as settled than is")]
     fn what_is_not_settled_is_not_kept_as_settled() {
         let (marks, start) = (ShardMarks::default(), Instant::now());
         marks.note_end(start, end(10));
         marks.settle(start + Duration::from_secs(1), at(10));
         marks.note_kept(at(10), start);
-        marks.note_kept(at(11), start);
+        let kept = runtime::caught(|| marks.note_kept(at(11), start));
+        assert_eq!(kept.expect_err("it is seen").what, "no more is kept as settled than is");
     }
 }

@@ -233,7 +233,7 @@ fn owe(seat: &RingSeat, replicas: &Replicas, from: Option<End>, unsettled: BTree
         if let Some((from, _, since)) = sent.filter(|_| !places.is_empty()) {
             let slot_count = places.count();
             tracing::info!(node = %host, slot_count, "what a node may have missed of a life that is over is sent to it");
-            seat.own_marks().owe(host, &Logged { places, from: Some(from.position()), since: Some(since) });
+            seat.own_marks().owe(host, &Logged::of(places, from.position(), since));
         }
     }
 }
