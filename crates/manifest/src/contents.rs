@@ -75,7 +75,9 @@ impl<'a> Reader<'a> {
     fn checkpoint(&self) -> Result<(ManifestState, usize), StateError> {
         match find_record(self.bytes, HEADER_BYTES) {
             Found::Record { kind, payload, end } if self.kind(kind, HEADER_BYTES)? == Kind::Checkpoint => {
-                Ok((self.parse(payload, HEADER_BYTES)?, end))
+                let state: ManifestState = self.parse(payload, HEADER_BYTES)?;
+                state.check_whole().map_err(|misfit| StateError::unfit(self.path, HEADER_BYTES, misfit))?;
+                Ok((state, end))
             }
             Found::Record { .. } => Err(self.misplaced("no checkpoint", HEADER_BYTES)),
             Found::Bad { expected, got } => Err(self.damaged(HEADER_BYTES, expected, got)),
@@ -110,10 +112,7 @@ impl<'a> Reader<'a> {
 
     fn apply(&self, state: &mut ManifestState, payload: &[u8], offset: usize) -> Result<(), StateError> {
         for change in self.parse::<Vec<Change>>(payload, offset)? {
-            state.check(&change).map_err(|misfit| {
-                let what = format!("the edit at byte {offset} does not fit what is before it: {misfit}");
-                StateError::Damaged { path: self.path.into(), what }
-            })?;
+            state.check(&change).map_err(|misfit| StateError::unfit(self.path, offset, misfit))?;
             state.apply(&change);
         }
         Ok(())

@@ -20,7 +20,12 @@ use crate::state_file::read_state;
 /// # Errors
 /// It is damaged, or the disk fails.
 pub(super) fn read(disk: &dyn Disk, log: &Path) -> Result<Option<ManifestState>, StateError> {
-    read_state(disk, &path(log))
+    let path = path(log);
+    let state: Option<ManifestState> = read_state(disk, &path)?;
+    if let Some(state) = &state {
+        state.check_whole().map_err(|misfit| StateError::unfit(&path, 0, misfit))?;
+    }
+    Ok(state)
 }
 
 /// Removes the document that the log at that path has taken the place of, durably.

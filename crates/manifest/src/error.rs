@@ -1,7 +1,9 @@
 //! What can go wrong between a node's state and its disk.
 
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use crate::state::Misfit;
 
 /// Why a manifest or a state file can not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +24,12 @@ pub enum StateError {
 }
 
 impl StateError {
+    /// What a manifest says at that byte does not fit what is before it.
+    pub(crate) fn unfit(path: &Path, offset: usize, misfit: Misfit) -> StateError {
+        let what = format!("the edit at byte {offset} does not fit what is before it: {misfit}");
+        StateError::Damaged { path: path.into(), what }
+    }
+
     /// Is there no space?
     pub(crate) fn is_full(&self) -> bool {
         let StateError::Disk { source, .. } = self else { return false };

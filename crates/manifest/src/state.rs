@@ -114,6 +114,13 @@ impl ManifestState {
         self.tables.values().map(|table| table.flushed.segment).max().unwrap_or(0)
     }
 
+    /// What is read as a whole: is it one that changes can lead to?
+    pub(super) fn check_whole(&self) -> Result<(), Misfit> {
+        let not_narrowed =
+            |table: &TableState| table.scopes.keys().find(|id| !table.files.contains(id)).copied();
+        self.tables.values().find_map(not_narrowed).map_or(Ok(()), |id| Err(Misfit::Narrowed(id)))
+    }
+
     /// Can the change follow this state?
     pub(super) fn check(&self, change: &Change) -> Result<(), Misfit> {
         let Change::Files { table, edit, .. } = change else { return Ok(()) };

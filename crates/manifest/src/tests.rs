@@ -440,3 +440,18 @@ proptest! {
         prop_assert_eq!(found(&disk), manifest.state().clone());
     }
 }
+
+/// Its checks are sound, and it says what no edit leads to.
+#[test]
+fn a_checkpoint_that_narrows_a_file_which_is_not_named_is_damage() {
+    let narrowed = TableState { scopes: BTreeMap::from([(file(1), vec![scope()])]), ..TableState::default() };
+    let state = ManifestState { tables: BTreeMap::from([(TABLE, narrowed)]), ..ManifestState::default() };
+    let payload = serde_json::to_vec(&state).expect("JSON");
+    let mut bytes = encode_header().to_vec();
+    bytes.extend(encode_record(HEADER_BYTES, Kind::Checkpoint, &payload));
+    let disk = MemoryDisk::new();
+    disk.create_dir_all(Path::new("/m")).expect("makes");
+    disk.write_atomically(path(), &bytes).expect("writes");
+    let opened = open(&disk).expect_err("it is refused").to_string();
+    assert!(opened.contains("narrows file") && opened.contains("not named"), "{opened}");
+}
