@@ -66,6 +66,7 @@ pub struct Replica {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Repaired {
+    pub partial_count: u64,
     pub page_count: u64,
     pub differing_count: u64,
     pub mended_count: u64,

@@ -148,15 +148,21 @@ fn a_repair_is_of_the_part_of_the_ring_and_the_replicas_that_are_named() {
         [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("text")).concat()
     };
     assert!(refused("repair k t").contains("3 required, 2 alive"), "one does not live");
-    assert_eq!(mended(&ring.nodetool(1, "repair -force k t")), 0, "those that live have it");
+    let forced = ring.nodetool(1, "repair -force k t");
+    assert_eq!(mended(&forced), 0, "those that live have it");
+    assert!(
+        forced.contains("Not all replicas were compared: ") && !forced.contains("Pages compared: 0"),
+        "{forced}"
+    );
     nodes.push(ring.start(3));
     first.hears(StatusChangeKind::Up, ring.clients(3));
 
     let [here, second, third] = [1, 2, 3].map(|node| ring.address(node));
     assert!(refused(&format!("repair -hosts {second},{third} k")).contains("The current host must be part"));
     assert!(refused("repair -dc nowhere k").contains("data center(s) [nowhere] not found"));
-    let hosts = format!("repair -hosts {here} -hosts {second} k t");
-    assert_eq!(mended(&ring.nodetool(1, &hosts)), 0, "the third one is not meant");
+    let of_two = ring.nodetool(1, &format!("repair -hosts {here} -hosts {second} k t"));
+    assert_eq!(mended(&of_two), 0, "the third one is not meant");
+    assert!(!of_two.contains("Pages compared: 0"), "{of_two}");
     let part = mended(&ring.nodetool(1, "repair -st 0 -et -9223372036854775808 k t"));
     assert!((1..50).contains(&part), "{part} of 50 lie behind token 0");
     let local = mended(&ring.nodetool(1, "repair -full -seq -local k t"));

@@ -187,13 +187,9 @@ impl Engine {
         &self.inner.coordinator
     }
 
-    /// Now, as times of requests are measured.
-    pub(crate) fn time(&self) -> Duration {
-        self.inner.time()
-    }
-
-    /// So many requests are over that were begun together.
-    pub(crate) fn note_time(&self, kind: RequestKind, begun: Duration, count: usize) {
+    /// So many plain requests are answered that were begun together then, by the clock of the node. Others are noted
+    /// when they are executed.
+    pub fn note_plain(&self, kind: RequestKind, begun: Duration, count: usize) {
         self.inner.note_time(kind, begun, count);
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use stdx::histogram::{Counts, Histogram};
 
-/// What is lately: two and a half minutes, and as long before that.
+/// Half of what *lately* means, at least.
 const PERIOD: Duration = Duration::from_secs(150);
 
 /// What a request does, as far as its time tells of it.
@@ -73,7 +73,7 @@ fn period_of(now: Duration) -> u64 {
 }
 
 impl OfKind {
-    /// Called by the shard's thread alone.
+    /// Called by the shard's thread alone. Who reads just when a period begins may see some of an older one.
     fn note(&self, period: u64, took: Duration, count: u64) {
         let before = self.period.swap(period, Ordering::Relaxed);
         if before != period {

@@ -20,7 +20,6 @@ use rows::PartitionKey;
 use schema::Table;
 use stdx::index_set::IndexSet;
 
-use crate::latencies::RequestKind;
 use crate::modify::ModifyPlan;
 use crate::prepare::{Body, Planned};
 use crate::restrictions::check_key_length;
@@ -169,13 +168,7 @@ impl Engine {
         reads: &[PlainRead],
         mut show: impl FnMut(usize, PlainRow<'_>) -> ControlFlow<()> + Send,
     ) -> Batches {
-        let (begun, mut shown_count) = (self.time(), 0);
-        let left = self.coordinator().plain_reads(reads, |index, row| {
-            shown_count += 1;
-            show(index, PlainRow(row))
-        });
-        self.note_time(RequestKind::Read, begun, shown_count);
-        left
+        self.coordinator().plain_reads(reads, |index, row| show(index, PlainRow(row)))
     }
 
     /// Shows the rows of a batch that [`Engine::plain_reads`] gave back on the thread of their shard, by their index in
@@ -193,15 +186,14 @@ impl Engine {
         seen: T,
         mut show: impl FnMut(&mut T, usize, PlainRow<'_>) -> ControlFlow<()> + Send + 'static,
     ) -> impl Future<Output = Result<Option<T>, QueryError>> + 'static {
-        let (engine, begun) = (self.clone(), self.time());
+        let coordinator = self.coordinator().clone();
         let mut deadline = Deadline::of(self.timeouts(), TimeoutKind::Read);
-        let (consistency, count) = (reads[0].consistency(), reads.len());
+        let consistency = reads[0].consistency();
         async move {
             let show = move |seen: &mut T, index: usize, row: ShownRow<'_, Projection>| {
                 show(seen, index, PlainRow(row))
             };
-            let read = deadline.within(pin!(engine.coordinator().remote_reads(reads, seen, show))).await;
-            engine.note_time(RequestKind::Read, begun, count);
+            let read = deadline.within(pin!(coordinator.remote_reads(reads, seen, show))).await;
             read.map(Result::ok).map_err(|timed_out| timed_out.of_read(consistency))
         }
     }
@@ -229,10 +221,7 @@ impl Engine {
     /// # Panics
     /// When there are more than [`PLAIN_BATCH_MAX`].
     pub fn plain_writes(&self, writes: &[PlainWrite]) -> (IndexSet, Batches) {
-        let begun = self.time();
-        let (done, left) = self.coordinator().plain_writes(writes);
-        self.note_time(RequestKind::Write, begun, done.len());
-        (done, left)
+        self.coordinator().plain_writes(writes)
     }
 
     /// Writes rows of a batch that [`Engine::plain_writes`] gave back, and waits until they are durable in the sense of
@@ -241,13 +230,11 @@ impl Engine {
     /// # Panics
     /// When they are none, or more than [`PLAIN_BATCH_MAX`].
     pub fn remote_writes(&self, writes: Vec<PlainWrite>) -> impl Future<Output = PlainWritten> + 'static {
-        let (engine, begun) = (self.clone(), self.time());
+        let coordinator = self.coordinator().clone();
         let mut deadline = Deadline::of(self.timeouts(), TimeoutKind::Write);
         let (consistency, all) = (writes[0].consistency(), IndexSet::first(writes.len()));
         async move {
-            let written = deadline.within(pin!(engine.coordinator().remote_writes(writes))).await;
-            engine.note_time(RequestKind::Write, begun, all.len());
-            match written {
+            match deadline.within(pin!(coordinator.remote_writes(writes))).await {
                 Ok(outcomes) => PlainWritten::of(outcomes, consistency),
                 Err(timed_out) => {
                     PlainWritten::in_doubt(all, timed_out.of_write(consistency, WriteType::Simple))

@@ -76,7 +76,8 @@ impl Failsafe {
         poll_fn(|context| self.guard(work, || future.as_mut().poll(context))).await
     }
 
-    /// Starts vital work as a task of this thread, beside all requests: nobody waits for it, and nobody would miss it.
+    /// Starts vital work as a task of this thread, beside all requests: nobody waits for it, and nobody would notice
+    /// that it is gone.
     pub fn spawn_local(&self, work: &'static str, future: impl Future<Output = ()> + 'static) {
         let (failsafe, future) = (self.clone(), Box::pin(future));
         spawn_local(work, async move { failsafe.guarded(work, future).await });

@@ -4,7 +4,8 @@
 //!   µs      0 1 2 3 │ 4 5 6 7 │ 8 10 12 14 │ 16 20 24 28 │ 32 …     where each bucket begins
 //! ```
 //!
-//! From four on, times between two powers of two are counted in four buckets, so that a time is known to a fifth of it.
+//! From four on, times between two powers of two are counted in four buckets, so that a time is known to a quarter of
+//! it.
 
 use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +14,7 @@ use std::time::Duration;
 /// Buckets between two powers of two: so many bits of a time tell which.
 const PART_BITS: u32 = 2;
 const PART_COUNT: usize = 1 << PART_BITS;
-/// The last one has all that took longer than twelve days.
+/// The last one has all that took more than eleven days.
 const BUCKET_COUNT: usize = PART_COUNT * 39;
 const _: () = assert!(BUCKET_COUNT / PART_COUNT < u64::BITS as usize, "each bucket begins at a number");
 
@@ -87,14 +88,12 @@ impl Counts {
         Some(Duration::from_micros(begin_of(bucket)))
     }
 
-    /// How many took less than each power of two of microseconds, up to where the longest is.
-    pub fn below(&self) -> impl Iterator<Item = (Duration, u64)> {
-        let mut count = 0;
-        let end = self.counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
-        let parts = self.counts[..end].chunks(PART_COUNT).enumerate();
-        parts.map(move |(index, part)| {
-            count += part.iter().sum::<u64>();
-            (Duration::from_micros(begin_of((index + 1) * PART_COUNT)), count)
+    /// How many took less than each power of two of microseconds up to that one.
+    pub fn below(&self, power_max: u32) -> impl Iterator<Item = (Duration, u64)> {
+        (PART_BITS..=power_max).map(|power| {
+            let micros = 1u64 << power;
+            let counts = self.counts.iter().take(bucket_of(micros));
+            (Duration::from_micros(micros), counts.sum())
         })
     }
 }
@@ -161,16 +160,17 @@ mod tests {
         assert_eq!((counts.count(), micros(counts.shortest())), (100, Some(3)));
         assert_eq!(counts.total(), Duration::from_micros(3 * 50 + 100 * 48 + 5_000 * 2));
         let none = Counts::default();
-        assert_eq!((none.percentile(50.0), none.shortest(), none.below().count()), (None, None, 0));
+        assert_eq!((none.percentile(50.0), none.shortest(), none.count()), (None, None, 0));
     }
 
     #[test]
-    fn all_that_is_counted_is_below_some_power_of_two() {
-        let below: Vec<(u64, u64)> = counted(&[(0, 1), (5, 2), (7, 4), (8, 8), (40, 16)])
-            .below()
-            .map(|(time, count)| (time.as_micros() as u64, count))
-            .collect();
-        assert_eq!(below, [(4, 1), (8, 7), (16, 15), (32, 15), (64, 31)]);
+    fn as_many_are_below_a_power_of_two_as_took_less() {
+        let below = |counts: Counts| -> Vec<(u64, u64)> {
+            counts.below(6).map(|(time, count)| (time.as_micros() as u64, count)).collect()
+        };
+        let counts = counted(&[(0, 1), (5, 2), (7, 4), (8, 8), (40, 16), (64, 32)]);
+        assert_eq!(below(counts), [(4, 1), (8, 7), (16, 15), (32, 15), (64, 31)]);
+        assert_eq!(below(Counts::default()), [4, 8, 16, 32, 64].map(|micros| (micros, 0)));
     }
 
     #[test]

@@ -188,7 +188,8 @@ impl Replicas {
         let was_wanted = nodes.iter().any(is_wanted);
         nodes.retain(|node| self.view.is_alive(*node) && on.takes_in(self.view.host_of(*node)));
         let is_missing = was_wanted && !nodes.iter().any(is_wanted);
-        match is_missing || (nodes.len() < 2 && plan.nodes.len() > 1) {
+        // Of one replica alone there is nothing to compare, unless it is not meant.
+        match is_missing || nodes.is_empty() || (nodes.len() < 2 && plan.nodes.len() > 1) {
             true => {
                 let (consistency, required) = (Consistency::Two, 2);
                 Err(ReplicaError::Unavailable { consistency, required, alive: 1 })

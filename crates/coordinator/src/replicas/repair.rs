@@ -33,14 +33,14 @@ pub struct Repairs(mpsc::Receiver<Asked>);
 /// What is repaired of a table, and on which nodes. By default all of which a node is a replica, on all replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairScope {
-    /// Only ranges of which the node is the first replica.
+    /// Only ranges of which the node is the first replica, of those that are meant.
     pub only_primary: bool,
     /// Only what lies in this part of the ring.
     pub tokens: Option<TokenRange>,
     /// Only on these nodes. Ranges of which not two are replicas are left out.
     pub nodes: Option<BTreeSet<Uuid>>,
-    /// Not left out: where not two of `nodes` are replicas, nothing is repaired.
-    pub is_shared: bool,
+    /// A range of which not two of `nodes` are replicas is an error, instead of being left out.
+    pub must_share: bool,
     /// On those that live, instead of refusing where one does not.
     pub only_living: bool,
 }
@@ -100,7 +100,7 @@ async fn repair(seat: &RingSeat, table: TableId, scope: &RepairScope) -> Result<
             // It was dropped, or the other nodes are gone.
             Err(ReplicaError::NoTable) => break,
             // All the others are away, and who asks knows that some may be.
-            Err(ReplicaError::Unavailable { .. }) if scope.only_living => {}
+            Err(ReplicaError::Unavailable { .. }) if scope.only_living => compared.partial_count += 1,
             Err(error) => return Err(error.into()),
         }
     }
@@ -123,12 +123,13 @@ async fn repair_range(
     seat.make_range_equal(table, range, on).await
 }
 
-/// Do those replicas live on which rows are to be made equal?
+/// Do those replicas live on which rows are to be made equal? One that is getting its rows need not.
 ///
 /// # Errors
 /// `Unavailable`.
 fn check_live(view: &RingView, plan: &Plan<'_>, on: On<'_>) -> Result<(), ReplicaError> {
-    let meant = || plan.nodes.iter().filter(|node| on.takes_in(view.host_of(**node)));
+    let is_meant = |node: &&NodeIndex| view.has_rows(**node) && on.takes_in(view.host_of(**node));
+    let meant = || plan.nodes.iter().filter(is_meant);
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let (required, alive) = (meant().count(), meant().filter(|node| view.is_alive(**node)).count());
     let (consistency, required, alive) = (Consistency::All, count(required), count(alive));
@@ -162,8 +163,9 @@ fn ranges_at(
     scope: &RepairScope,
     is_meant: impl Fn(NodeIndex) -> bool,
 ) -> Result<Vec<(Token, Token)>, CoordinatorError> {
+    // The first of those that are meant: of a data centre, each part of the ring has one there.
     let is_wanted = |replicas: &[NodeIndex]| match scope.only_primary {
-        true => replicas.first() == Some(&here),
+        true => replicas.iter().find(|node| is_meant(**node)) == Some(&here),
         false => replicas.contains(&here),
     };
     let mut ranges = Vec::new();
@@ -175,7 +177,7 @@ fn ranges_at(
         let parts: Vec<_> = first_and_last(range).flat_map(|part| parts_within(part, scope.tokens)).collect();
         if replicas.iter().filter(|node| is_meant(**node)).count() >= 2 {
             ranges.extend(parts);
-        } else if scope.is_shared && !parts.is_empty() {
+        } else if scope.must_share && !parts.is_empty() {
             return Err(not_shared(range));
         }
     }
@@ -303,8 +305,8 @@ mod tests {
 
     #[test]
     fn ranges_that_the_nodes_do_not_share_are_left_out_or_told() {
-        let of = |nodes: &[u16], is_shared| {
-            let scope = RepairScope { is_shared, ..RepairScope::default() };
+        let of = |nodes: &[u16], must_share| {
+            let scope = RepairScope { must_share, ..RepairScope::default() };
             ranges_at(&placement(2), NodeIndex(0), &scope, |node| nodes.contains(&node.0))
         };
         let with = |nodes: &[u16]| of(nodes, false).expect("nobody has to share them").len();
@@ -314,5 +316,20 @@ mod tests {
         let told = of(&[0, 1], true).expect_err("node 2 shares some").to_string();
         assert!(told.starts_with("Specified hosts do not share range ("), "{told}");
         assert!(of(&[0, 1, 2], true).is_ok());
+    }
+
+    /// Nodes of one data centre, while the first replica of many parts is elsewhere.
+    #[test]
+    fn primary_ranges_of_the_nodes_that_are_meant_are_the_ring() {
+        let scope = RepairScope { only_primary: true, ..RepairScope::default() };
+        let of = |node| {
+            let ranges = ranges_at(&placement(3), NodeIndex(node), &scope, |node| [1, 2].contains(&node.0));
+            ranges.expect("nobody has to share them")
+        };
+        let mut all = [of(1), of(2)].concat();
+        all.sort_unstable();
+        assert_eq!((all[0].0, all[all.len() - 1].1), (FIRST_TOKEN, Token::MAX));
+        assert!(all.windows(2).all(|pair| pair[0].1.0 + 1 == pair[1].0.0), "{all:?}");
+        assert!(!of(1).is_empty() && !of(2).is_empty());
     }
 }

@@ -172,12 +172,17 @@ impl<Out: Write> Log<'_, Out> {
         let started = (self.now)().unsigned_abs();
         let id = uuid::Builder::from_unix_timestamp_millis(started, &of_command).into_uuid();
         let (is_primary, tables) = (arguments.partitioner_range, command.tables().join(", "));
-        let (centers, hosts) = (arguments.in_dc.join(", "), arguments.in_hosts.join(", "));
-        let is_forced = arguments.force;
+        let centers =
+            if arguments.in_local_dc { "the local one".to_owned() } else { arguments.in_dc.join(", ") };
+        let (hosts, is_forced) = (arguments.in_hosts.join(", "), arguments.force);
+        let range = match (&arguments.start_token, &arguments.end_token) {
+            (Some(start), Some(end)) => format!("({start},{end}]"),
+            _ => "all".to_owned(),
+        };
         self.line(&format!(
             "Starting repair command #{number} ({id}), repairing keyspace {keyspace} with repair options \
              (parallelism: sequential, primary range: {is_primary}, incremental: false, job threads: 1, \
-             ColumnFamilies: [{tables}], dataCenters: [{centers}], hosts: [{hosts}], force repair: {is_forced})"
+             ColumnFamilies: [{tables}], dataCenters: [{centers}], hosts: [{hosts}], range: {range}, force repair: {is_forced})"
         ))
     }
 
@@ -189,7 +194,13 @@ impl<Out: Write> Log<'_, Out> {
     ) -> Result<(), NodetoolError> {
         let number = command.number;
         match repaired {
-            Ok(Repaired { page_count, differing_count, mended_count, table_count }) => {
+            Ok(Repaired { page_count, differing_count, mended_count, table_count, partial_count }) => {
+                if partial_count > 0 {
+                    self.line(&format!(
+                        "Not all replicas were compared: {partial_count} parts of tables have others, which are away \
+                         or left out"
+                    ))?;
+                }
                 self.line(&format!(
                     "Pages compared: {page_count}, of them differing: {differing_count}; partitions mended: \
                      {mended_count}; tables: {table_count}"
@@ -243,7 +254,8 @@ mod tests {
 
     #[test]
     fn a_repair_is_told_in_cassandras_words() {
-        let repaired = Repaired { page_count: 9, differing_count: 2, mended_count: 5, table_count: 1 };
+        let repaired =
+            Repaired { page_count: 9, differing_count: 2, mended_count: 5, table_count: 1, partial_count: 0 };
         let out = printed(&arguments(&["k", "t", "u"], true), Ok(repaired));
         let lines: Vec<&str> = out.lines().collect();
         let time = "[2024-01-01 00:00:00,123]";
@@ -253,7 +265,7 @@ mod tests {
                 &format!(
                     "{time} Starting repair command #1 (018cc251-f47b-7000-8000-000000000001), repairing keyspace k \
                      with repair options (parallelism: sequential, primary range: true, incremental: false, job \
-                     threads: 1, ColumnFamilies: [t, u], dataCenters: [], hosts: [], force repair: false)"
+                     threads: 1, ColumnFamilies: [t, u], dataCenters: [], hosts: [], range: all, force repair: false)"
                 ),
                 &format!("{time} Pages compared: 9, of them differing: 2; partitions mended: 5; tables: 1"),
                 &format!("{time} Repair completed successfully"),

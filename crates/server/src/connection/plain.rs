@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use protocol::Frame;
-use query::{PlainRead, PlainWrite};
+use query::{PlainRead, PlainWrite, RequestKind};
 use stdx::index_set::IndexSet;
 
 use super::batcher::PlainBatch;
@@ -34,7 +34,9 @@ impl Connection {
         if writes.statements.is_empty() {
             return;
         }
+        let begun = self.server.time();
         let (done, left) = self.server.engine.plain_writes(&writes.statements);
+        self.server.engine.note_plain(RequestKind::Write, begun, done.len());
         self.server.ways.plain_writes.add(done.len());
         done.iter().for_each(|index| self.put_void(&writes.frames[index]));
         writes.take_out(done, &left).into_iter().for_each(|batch| self.write_remotely(batch));
@@ -48,7 +50,7 @@ impl Connection {
         }
         let (encoder, most_bytes) = (&mut self.output.encoder, self.server.answers().output_bytes());
         let (mut done, mut is_stopped) = (IndexSet::EMPTY, false);
-        let frames = &reads.frames;
+        let (frames, begun) = (&reads.frames, self.server.time());
         let left = self.server.engine.plain_reads(&reads.statements, |index, row| {
             if row.byte_count() > ROW_BYTES_MAX {
                 return ControlFlow::Continue(());
@@ -58,6 +60,7 @@ impl Connection {
             is_stopped = encoder.pending_bytes() > most_bytes;
             if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
+        self.server.engine.note_plain(RequestKind::Read, begun, done.len());
         (0..done.len()).for_each(|_| self.session.client.count_request());
         self.server.ways.plain_reads.add(done.len());
         reads.take_out(done, &left).into_iter().for_each(|batch| self.read_remotely(batch));

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use protocol::{Frame, HEADER_BYTES, Response, ResponseEnvelope};
-use query::{AnswerRoom, PlainRead, PlainRow, PlainWrite, PlainWritten, QueryError};
+use query::{AnswerRoom, PlainRead, PlainRow, PlainWrite, PlainWritten, QueryError, RequestKind};
 use runtime::Plant;
 use stdx::index_set::IndexSet;
 
@@ -143,6 +143,9 @@ impl Connection {
     pub(super) fn put_reads(&mut self, reads: RemoteReads) {
         let RemoteReads { frames, begun, seen, room } = reads;
         self.note_slow_frames(frames.iter().map(|read| &read.frame), begun);
+        // Those that were not seen are asked again.
+        let answered_count = seen.as_ref().map_or(frames.len(), |seen| seen.rows.len());
+        self.server.engine.note_plain(RequestKind::Read, begun, answered_count);
         match seen {
             Ok(seen) => self.put_all_seen(frames, seen, room),
             Err(error) => frames.iter().for_each(|read| self.put_failure(&read.frame, error.clone())),
@@ -184,6 +187,7 @@ impl Connection {
     pub(super) fn put_writes(&mut self, writes: RemoteWrites) {
         let RemoteWrites { frames, begun, written: PlainWritten { done, doubtful, error } } = writes;
         self.note_slow_frames(frames.iter(), begun);
+        self.server.engine.note_plain(RequestKind::Write, begun, done.union(doubtful).len());
         assert!(done.union(doubtful).len() == done.len() + doubtful.len(), "a write is answered once");
         assert_eq!(doubtful.is_empty(), error.is_none(), "a doubtful write has a reason");
         for (index, frame) in frames.into_iter().enumerate() {

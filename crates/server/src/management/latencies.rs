@@ -14,6 +14,9 @@ use stdx::histogram::Counts;
 use super::ManagementState;
 use super::answer::Answer;
 
+/// Metrics tell times up to 2²⁶ µs, 67 s, apart.
+const LONGEST_POWER: u32 = 26;
+
 pub(super) fn routes() -> Router<ManagementState> {
     Router::new().route("/v1/latencies", get(answer))
 }
@@ -50,7 +53,7 @@ pub(super) fn append_metrics(view: &NodeView, out: &mut String) {
     );
     for kind in RequestKind::ALL {
         let (counts, kind) = (view.latencies.all(kind), kind.name());
-        for (time, count) in counts.below() {
+        for (time, count) in counts.below(LONGEST_POWER) {
             _ = writeln!(out, "{name}_bucket{{kind=\"{kind}\",le=\"{}\"}} {count}", time.as_secs_f64());
         }
         let count = counts.count();

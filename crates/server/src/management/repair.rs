@@ -1,7 +1,6 @@
 //! `/v1/repair`: tables made equal on all their replicas.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 
 use axum::extract::State;
 use axum::routing::post;
@@ -48,7 +47,8 @@ struct Wanted {
 impl Wanted {
     /// What that means in a ring of these members.
     fn scope(&self, members: &[Member], here: Uuid) -> Result<RepairScope, Refusal> {
-        let mut centers = self.data_centers.clone();
+        let mut centers: Vec<String> =
+            self.data_centers.iter().map(|center| center.trim().to_owned()).collect();
         if self.local_data_center {
             let own = members.iter().find(|member| member.candidate.host_id == here);
             centers.extend(own.map(|own| own.candidate.data_center.clone()));
@@ -71,7 +71,7 @@ impl Wanted {
             only_primary: self.primary_range,
             tokens: self.tokens()?,
             nodes,
-            is_shared: !self.hosts.is_empty(),
+            must_share: !self.hosts.is_empty(),
             only_living: self.force,
         })
     }
@@ -105,8 +105,11 @@ fn nodes_of(centers: &[String], members: &[Member]) -> Result<BTreeSet<Uuid>, Re
 /// The members with these addresses.
 fn hosts_of(hosts: &[String], members: &[Member]) -> Result<BTreeSet<Uuid>, Refusal> {
     let host_id = |host: &String| {
-        let address = host.trim().parse::<IpAddr>().ok();
-        let member = members.iter().find(|member| Some(member.candidate.address.ip()) == address);
+        let (host, is_at) = (host.trim(), |member: &Member, host: &str| {
+            let address = member.candidate.address;
+            host.parse() == Ok(address) || host.parse() == Ok(address.ip())
+        });
+        let member = members.iter().find(|member| is_at(member, host));
         let unknown = || Refusal::wrong(format!("Unknown host specified {host}"));
         member.map(|member| member.candidate.host_id).ok_or_else(unknown)
     };
@@ -137,6 +140,7 @@ async fn repair(
         repaired.page_count += compared.page_count;
         repaired.differing_count += compared.differing_count;
         repaired.mended_count += compared.mended_count;
+        repaired.partial_count += compared.partial_count;
         repaired.table_count += 1;
     }
     Ok(Json(repaired))
@@ -195,7 +199,7 @@ mod tests {
         assert_eq!(of(json!({"data_centers": ["dc1", "dc2"]})), nodes(&[1, 2, 3]));
         assert_eq!(of(json!({"local_data_center": true, "primary_range": true})), nodes(&[1, 2]));
         let hosts = scope(json!({"hosts": ["10.0.0.1", " 10.0.0.3"], "force": true})).expect("a scope");
-        assert_eq!((hosts.nodes, hosts.is_shared, hosts.only_living), (nodes(&[1, 3]), true, true));
+        assert_eq!((hosts.nodes, hosts.must_share, hosts.only_living), (nodes(&[1, 3]), true, true));
         check_refused(json!({"data_centers": ["dc2"]}), "The local data center must be part of the repair");
         check_refused(json!({"data_centers": ["dc1", "dc7"]}), "data center(s) [dc7] not found");
         check_refused(json!({"hosts": ["10.0.0.2"]}), "The current host must be part of the repair");

@@ -9,9 +9,9 @@
 //! | a merge, which replaces its inputs | rows that were in the inputs alone | `compaction/run.rs` |
 //! | a new definition of a table | a memtable that nobody flushes | `storage`: `definitions.rs` |
 //!
-//! Changes of the schema are vital, too; the coordinator guards them. So are the tasks that bring other nodes what they
-//! have missed, and that follow what a ring has agreed on. Reads are not, nor is what prepares files that no manifest
-//! names yet.
+//! Changes of the schema are vital, too; the coordinator guards them. So are a ring's tasks that nobody waits for,
+//! which bring nodes what they lack, write kept batches again, or follow what is agreed on. Reads are not, nor is what
+//! prepares files that no manifest names yet.
 
 use manifest::Manifest;
 
