@@ -3,6 +3,7 @@
 //! Page by page: this node's rows are hashed, and others are asked for the hash of theirs. Only where they differ rows
 //! go over the network, and what one lacks is written to it. What is compared is all there is, tombstones too.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -29,9 +30,10 @@ const PAGE_ROWS: u32 = 2_000;
 const PAGE_BYTES: usize = 1 << 20;
 /// How long one may take to be compared.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// A page that takes longer is tried again with an eighth of it, twice at most.
+/// A page that takes longer is tried again with an eighth of it, three times at most.
 const HALVINGS: u32 = 3;
-const HALVINGS_MAX: u32 = 2 * HALVINGS;
+const HALVINGS_MAX: u32 = 3 * HALVINGS;
+const _: () = assert!(PAGE_ROWS >> HALVINGS_MAX > 0 && PAGE_BYTES >> HALVINGS_MAX > 0, "a page has a row");
 
 /// What became of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +51,7 @@ pub struct Compared {
 /// How large pages are now. What a node lacks of a page is written to it within [`PATIENCE`], and a slow disk takes a
 /// few rows a second: of pages that are too large for it, it would get the same rows again and again.
 #[derive(Clone, Copy, Debug, Default)]
-struct PageSize {
+pub(super) struct PageSize {
     halvings: u32,
 }
 
@@ -129,18 +131,20 @@ impl Replicas {
         on: On<'_>,
         patience: Duration,
     ) -> Result<Compared, ReplicaError> {
-        self.make_range_equal_telling(table, range, (on, patience), &mut |_, _| {}).await
+        let size = Cell::default();
+        self.make_range_equal_telling(table, range, (on, patience, &size), &mut |_, _| {}).await
     }
 
-    /// The same, which tells up to which token it has come, and whether all replicas that count were compared there.
+    /// The same, with pages as large as they were the last time. It tells up to which token it has come, and whether all
+    /// replicas that count were compared there.
     pub(super) async fn make_range_equal_telling(
         &self,
         table: &Arc<Table>,
         (mut first, last): (Token, Token),
-        (on, patience): (On<'_>, Duration),
+        (on, patience, kept_size): (On<'_>, Duration, &Cell<PageSize>),
         tell: &mut dyn FnMut(Token, bool),
     ) -> Result<Compared, ReplicaError> {
-        let (mut compared, mut size) = (Compared::default(), PageSize::default());
+        let (mut compared, mut size) = (Compared::default(), kept_size.get());
         let all_live = |nodes: &[NodeIndex]| nodes.iter().all(|node| self.view.is_alive(*node));
         loop {
             let end = self.end_of_replicas(table.id(), first, last)?;
@@ -152,10 +156,14 @@ impl Replicas {
             loop {
                 command.limits = size.limits();
                 let page = match self.compare_page(&nodes, &command, patience, &mut compared).await {
-                    Err(ReplicaError::ReadTimeout { .. }) if all_live(&nodes) && size.shrink() => continue,
+                    Err(ReplicaError::ReadTimeout { .. }) if all_live(&nodes) && size.shrink() => {
+                        kept_size.set(size);
+                        continue;
+                    }
                     page => page?,
                 };
                 size.grow();
+                kept_size.set(size);
                 match page.next {
                     Some(next) => {
                         // The partition in which a page ends may go on.
@@ -274,9 +282,10 @@ mod tests {
         assert_eq!((rows(size), size.limits().bytes), (2_000, 1 << 20));
         assert_eq!((size.shrink(), rows(size)), (true, 250));
         assert_eq!((size.shrink(), rows(size), size.limits().bytes), (true, 31, 16 << 10));
-        assert_eq!((size.shrink(), rows(size)), (false, 31));
+        assert_eq!((size.shrink(), rows(size)), (true, 3));
+        assert_eq!((size.shrink(), rows(size)), (false, 3));
         size.grow();
-        assert_eq!(rows(size), 62);
+        assert_eq!(rows(size), 7);
         (0..9).for_each(|_| size.grow());
         assert_eq!(rows(size), 2_000);
     }

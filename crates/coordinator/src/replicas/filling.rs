@@ -13,7 +13,7 @@
 //!
 //! How far it has come is kept in `ring/filling.json`, so that a start goes on from there.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use tokio::time::{Instant, sleep};
 use types::Token;
 use uuid::Uuid;
 
-use super::equal::{On, PATIENCE};
+use super::equal::{On, PATIENCE, PageSize};
 use super::repair::FIRST_TOKEN;
 use super::{Compared, ReplicaError, RingSeat};
 use crate::Coordinator;
@@ -56,6 +56,8 @@ struct Filling<'s> {
     seat: &'s RingSeat,
     progress: RefCell<Progress>,
     compared: RefCell<Compared>,
+    /// Of pages, on disks as slow as those that there are.
+    size: Cell<PageSize>,
     waits_for: RefCell<Option<String>>,
     /// Keyspaces of which something had no other replica.
     lost: RefCell<BTreeSet<String>>,
@@ -76,6 +78,7 @@ pub async fn fill(coordinator: Coordinator) {
         seat: &seat,
         progress: RefCell::new(progress),
         compared: RefCell::default(),
+        size: Cell::default(),
         waits_for: RefCell::default(),
         lost: RefCell::default(),
     };
@@ -207,7 +210,8 @@ impl Filling<'_> {
             }
         };
         let (on, range) = (On::AllWith(self.seat.known().host_id()), (first, last));
-        let compared = replicas.make_range_equal_telling(table, range, (on, PATIENCE), &mut tell).await?;
+        let options = (on, PATIENCE, &self.size);
+        let compared = replicas.make_range_equal_telling(table, range, options, &mut tell).await?;
         *self.compared.borrow_mut() += compared;
         match compared.partial_count {
             0 => Ok(last),

@@ -25,7 +25,7 @@ use crate::ways::Way;
 pub(super) const BOUND: Duration = Duration::from_secs(60);
 /// And so many times its longest access on the slowest disk: who gets all its rows, or what it has missed, writes as
 /// many files, some dozen accesses each.
-const ACCESSES: u32 = 2_500;
+const ACCESSES: u32 = 4_000;
 /// A node that serves may refuse a request for a moment; so often in a row it does not.
 const TRIES_MAX: usize = 20;
 /// Timestamps of others are believed that are so far ahead of a clock.
