@@ -19,28 +19,14 @@ const GRAMMARS: &[(&str, &str)] = &[("cql", "Parser")];
 /// Lines of a crate of the node floor, which holds the largest subjects: one that outgrew this was two.
 const NODE_CRATE_LINE_COUNT_MAX: usize = 9_000;
 
-/// Assertions of so many lines at least, in a thousand: of crates that hold data, and of those that answer for others.
-const ASSERTIONS_MIN: &[(usize, &[&str])] = &[
-    (
-        5,
-        &[
-            "rows",
-            "read",
-            "trie",
-            "components",
-            "commitlog",
-            "sstable",
-            "memtable",
-            "manifest",
-            "cache",
-            "upkeep",
-            "compaction",
-            "table",
-            "storage",
-        ],
-    ),
-    (3, &["coordinator", "server"]),
-];
+/// Assertions in a thousand lines, at least: of crates that hold data, and of those that answer for others.
+fn assertions_min(name: &str) -> Option<usize> {
+    match name {
+        "coordinator" | "server" => Some(3),
+        "rows" | "read" => Some(5),
+        _ => floors::is_on("node", name).then_some(5),
+    }
+}
 
 /// No type has so many methods that nobody knows them all.
 pub(crate) fn methods(tree: &Tree) -> Vec<Complaint> {
@@ -85,7 +71,7 @@ pub(crate) fn assertions(tree: &Tree) -> Vec<Complaint> {
         }
     }
     let complaint = |(name, (line_count, assertion_count)): (&str, (usize, usize))| {
-        let (min, _) = ASSERTIONS_MIN.iter().find(|(_, names)| names.contains(&name))?;
+        let min = assertions_min(name)?;
         let what =
             format!("{assertion_count} assertions in {line_count} lines, fewer than {min} in a thousand");
         let are_enough = assertion_count * 1_000 >= min * line_count;

@@ -135,8 +135,8 @@ impl Replicas {
         self.make_range_equal_telling(table, range, (on, patience, &size), &mut |_, _| {}).await
     }
 
-    /// The same, with pages as large as they were the last time. It tells up to which token it has come, and whether all
-    /// replicas that count were compared there.
+    /// The same, with pages as large as they were the last time. It tells up to which token it has come, and whether
+    /// all replicas that count were compared there.
     pub(super) async fn make_range_equal_telling(
         &self,
         table: &Arc<Table>,
