@@ -76,7 +76,7 @@ impl PageSize {
 
 /// On which replicas of a partition rows are made equal. Those are meant that live.
 #[derive(Clone, Copy, Debug)]
-pub enum On<'a> {
+pub enum Participants<'a> {
     /// On all of them.
     All,
     /// On all of them, and this node must live where it is one.
@@ -85,12 +85,12 @@ pub enum On<'a> {
     These(&'a BTreeSet<Uuid>),
 }
 
-impl On<'_> {
+impl Participants<'_> {
     /// May the node be one of them?
     pub(super) fn takes_in(&self, node: Uuid) -> bool {
         match self {
-            On::All | On::AllWith(_) => true,
-            On::These(nodes) => nodes.contains(&node),
+            Participants::All | Participants::AllWith(_) => true,
+            Participants::These(nodes) => nodes.contains(&node),
         }
     }
 }
@@ -110,7 +110,7 @@ impl RingSeat {
         &self,
         table: TableId,
         range: (Token, Token),
-        on: On<'_>,
+        on: Participants<'_>,
     ) -> Result<Compared, ReplicaError> {
         let table = self.shard().local().with_schema(|schema| schema.table_by_id(table).cloned());
         let (table, replicas) = (table.ok_or(ReplicaError::NoTable)?, self.replicas());
@@ -128,7 +128,7 @@ impl Replicas {
         &self,
         table: &Arc<Table>,
         range: (Token, Token),
-        on: On<'_>,
+        on: Participants<'_>,
         patience: Duration,
     ) -> Result<Compared, ReplicaError> {
         let size = Cell::default();
@@ -141,7 +141,7 @@ impl Replicas {
         &self,
         table: &Arc<Table>,
         (mut first, last): (Token, Token),
-        (on, patience, kept_size): (On<'_>, Duration, &Cell<PageSize>),
+        (on, patience, kept_size): (Participants<'_>, Duration, &Cell<PageSize>),
         tell: &mut dyn FnMut(Token, bool),
     ) -> Result<Compared, ReplicaError> {
         let (mut compared, mut size) = (Compared::default(), kept_size.get());
@@ -187,12 +187,14 @@ impl Replicas {
         &self,
         table: &Arc<Table>,
         token: Token,
-        on: On<'_>,
+        on: Participants<'_>,
     ) -> Result<(Vec<NodeIndex>, bool), ReplicaError> {
         let (plan, _) = self.admit(table.id(), token, Consistency::One)?;
         let mut nodes = self.view.nearest_first(&plan);
-        let is_wanted =
-            |node: &NodeIndex| matches!(on, On::AllWith(wanted) if wanted == self.view.host_of(*node));
+        let is_wanted = |node: &NodeIndex| match on {
+            Participants::AllWith(wanted) => wanted == self.view.host_of(*node),
+            Participants::All | Participants::These(_) => false,
+        };
         let was_wanted = nodes.iter().any(is_wanted);
         nodes.retain(|node| self.view.is_alive(*node) && on.takes_in(self.view.host_of(*node)));
         let is_missing = was_wanted && !nodes.iter().any(is_wanted);

@@ -28,7 +28,7 @@ use tokio::time::{Instant, sleep};
 use types::Token;
 use uuid::Uuid;
 
-use super::equal::{On, PATIENCE, PageSize};
+use super::equal::{PATIENCE, PageSize, Participants};
 use super::repair::FIRST_TOKEN;
 use super::{Compared, ReplicaError, RingSeat};
 use crate::Coordinator;
@@ -209,7 +209,7 @@ impl Filling<'_> {
                 self.note(table.id(), upto);
             }
         };
-        let (on, range) = (On::AllWith(self.seat.known().host_id()), (first, last));
+        let (on, range) = (Participants::AllWith(self.seat.known().host_id()), (first, last));
         let options = (on, PATIENCE, &self.size);
         let compared = replicas.make_range_equal_telling(table, range, options, &mut tell).await?;
         *self.compared.borrow_mut() += compared;

@@ -13,7 +13,7 @@ use storage::{HeldLog, Shard, StateError};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-use super::equal::On;
+use super::equal::Participants;
 use super::logged::{SentLogged, send_logged};
 use super::marks::NOTE_EVERY;
 use super::owed::Kept;
@@ -285,5 +285,5 @@ async fn heal_slot(
     (node, table): (Uuid, TableId),
     slot: usize,
 ) -> Result<Compared, ReplicaError> {
-    seat.make_range_equal(table, tokens_of(slot), On::AllWith(node)).await
+    seat.make_range_equal(table, tokens_of(slot), Participants::AllWith(node)).await
 }

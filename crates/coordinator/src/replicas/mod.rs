@@ -63,14 +63,14 @@ mod view;
 mod write;
 
 pub use ::replica::Failure;
-pub use equal::{Compared, On};
+pub use equal::{Compared, Participants};
 pub use error::{ReplicaError, TooFew};
 pub use filling::fill;
 pub use handoff::Handoff;
 pub use marks::Marks;
 pub use owed::Pending;
 pub use read_repairs::ReadRepairs;
-pub use repair::{RepairScope, Repairer, Repairs, carry_out_repairs, repairs};
+pub use repair::{RepairExtent, Repairer, Repairs, carry_out_repairs, repairs};
 pub use seat::RingSeat;
 pub use service::ReplicaService;
 pub use speculation::Latencies;

@@ -14,7 +14,7 @@ use types::Token;
 use uuid::Uuid;
 
 use super::view::{Plan, RingView};
-use super::{Compared, On, ReplicaError, RingSeat};
+use super::{Compared, Participants, ReplicaError, RingSeat};
 use crate::{Consistency, Coordinator, CoordinatorError};
 
 /// So many tables wait for their turn; whoever asks for more waits for room.
@@ -32,7 +32,7 @@ pub struct Repairs(mpsc::Receiver<Asked>);
 
 /// What is repaired of a table, and on which nodes. By default all of which a node is a replica, on all replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RepairScope {
+pub struct RepairExtent {
     /// Only ranges of which the node is the first replica, of those that are meant.
     pub only_primary: bool,
     /// Only what lies in this part of the ring.
@@ -49,7 +49,7 @@ pub struct RepairScope {
 #[derive(Debug)]
 struct Asked {
     table: TableId,
-    scope: RepairScope,
+    extent: RepairExtent,
     outcome: oneshot::Sender<Result<Compared, CoordinatorError>>,
 }
 
@@ -69,9 +69,9 @@ impl Repairer {
     ///
     /// # Cancel safety
     /// Dropped, the table may be repaired all the same.
-    pub async fn repair(&self, table: TableId, scope: RepairScope) -> Result<Compared, CoordinatorError> {
+    pub async fn repair(&self, table: TableId, extent: RepairExtent) -> Result<Compared, CoordinatorError> {
         let (outcome, waits) = oneshot::channel();
-        let asked = self.0.send(Asked { table, scope, outcome }).await;
+        let asked = self.0.send(Asked { table, extent, outcome }).await;
         asked.map_err(|_| CoordinatorError::ShuttingDown)?;
         waits.await.unwrap_or(Err(CoordinatorError::ShuttingDown))
     }
@@ -79,12 +79,12 @@ impl Repairer {
 
 /// Carries out what is asked for, in its order, until nobody can ask any more.
 pub async fn carry_out_repairs(coordinator: Coordinator, mut repairs: Repairs) {
-    while let Some(Asked { table, scope, outcome }) = repairs.0.recv().await {
+    while let Some(Asked { table, extent, outcome }) = repairs.0.recv().await {
         if outcome.is_closed() {
             continue;
         }
         let repaired = match coordinator.seat() {
-            Some(seat) => repair(seat, table, &scope).await,
+            Some(seat) => repair(seat, table, &extent).await,
             None => Ok(Compared::default()),
         };
         // Whoever asked may have gone away.
@@ -92,15 +92,19 @@ pub async fn carry_out_repairs(coordinator: Coordinator, mut repairs: Repairs) {
     }
 }
 
-async fn repair(seat: &RingSeat, table: TableId, scope: &RepairScope) -> Result<Compared, CoordinatorError> {
+async fn repair(
+    seat: &RingSeat,
+    table: TableId,
+    extent: &RepairExtent,
+) -> Result<Compared, CoordinatorError> {
     let mut compared = Compared::default();
-    for range in ranges_of(seat, table, scope)? {
-        match repair_range(seat, table, range, scope).await {
+    for range in ranges_of(seat, table, extent)? {
+        match repair_range(seat, table, range, extent).await {
             Ok(more) => compared += more,
             // It was dropped, or the other nodes are gone.
             Err(ReplicaError::NoTable) => break,
             // All the others are away, and who asks knows that some may be.
-            Err(ReplicaError::Unavailable { .. }) if scope.only_living => compared.partial_count += 1,
+            Err(ReplicaError::Unavailable { .. }) if extent.only_living => compared.partial_count += 1,
             Err(error) => return Err(error.into()),
         }
     }
@@ -112,10 +116,10 @@ async fn repair_range(
     seat: &RingSeat,
     table: TableId,
     range: (Token, Token),
-    scope: &RepairScope,
+    extent: &RepairExtent,
 ) -> Result<Compared, ReplicaError> {
-    let on = scope.nodes.as_ref().map_or(On::All, On::These);
-    if !scope.only_living {
+    let on = extent.nodes.as_ref().map_or(Participants::All, Participants::These);
+    if !extent.only_living {
         let replicas = seat.replicas().ok_or(ReplicaError::NoTable)?;
         let (plan, _) = replicas.admit(table, range.1, Consistency::One)?;
         check_live(&replicas.view, &plan, on)?;
@@ -127,7 +131,7 @@ async fn repair_range(
 ///
 /// # Errors
 /// `Unavailable`.
-fn check_live(view: &RingView, plan: &Plan<'_>, on: On<'_>) -> Result<(), ReplicaError> {
+fn check_live(view: &RingView, plan: &Plan<'_>, on: Participants<'_>) -> Result<(), ReplicaError> {
     let is_meant = |node: &&NodeIndex| view.has_rows(**node) && on.takes_in(view.host_of(**node));
     let meant = || plan.nodes.iter().filter(is_meant);
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
@@ -143,15 +147,15 @@ fn check_live(view: &RingView, plan: &Plan<'_>, on: On<'_>) -> Result<(), Replic
 fn ranges_of(
     seat: &RingSeat,
     table: TableId,
-    scope: &RepairScope,
+    extent: &RepairExtent,
 ) -> Result<Vec<(Token, Token)>, CoordinatorError> {
     let Some(replicas) = seat.replicas() else { return Ok(Vec::new()) };
     let is_meant = |node: NodeIndex| {
-        scope.nodes.as_ref().is_none_or(|nodes| nodes.contains(&replicas.view.host_of(node)))
+        extent.nodes.as_ref().is_none_or(|nodes| nodes.contains(&replicas.view.host_of(node)))
     };
     let ranges = seat.shard().local().with_schema(|schema| {
         let placement = replicas.view.placement(&schema.keyspace_of(table)?.name)?;
-        Some(ranges_at(placement, replicas.view.here(), scope, is_meant))
+        Some(ranges_at(placement, replicas.view.here(), extent, is_meant))
     });
     ranges.unwrap_or(Ok(Vec::new()))
 }
@@ -160,11 +164,11 @@ fn ranges_of(
 fn ranges_at(
     placement: &Placement,
     here: NodeIndex,
-    scope: &RepairScope,
+    extent: &RepairExtent,
     is_meant: impl Fn(NodeIndex) -> bool,
 ) -> Result<Vec<(Token, Token)>, CoordinatorError> {
     // The first of those that are meant: of a data centre, each part of the ring has one there.
-    let is_wanted = |replicas: &[NodeIndex]| match scope.only_primary {
+    let is_wanted = |replicas: &[NodeIndex]| match extent.only_primary {
         true => replicas.iter().find(|node| is_meant(**node)) == Some(&here),
         false => replicas.contains(&here),
     };
@@ -174,10 +178,11 @@ fn ranges_at(
         if replicas.len() < 2 || !is_wanted(replicas) {
             continue;
         }
-        let parts: Vec<_> = first_and_last(range).flat_map(|part| parts_within(part, scope.tokens)).collect();
+        let parts: Vec<_> =
+            first_and_last(range).flat_map(|part| parts_within(part, extent.tokens)).collect();
         if replicas.iter().filter(|node| is_meant(**node)).count() >= 2 {
             ranges.extend(parts);
-        } else if scope.must_share && !parts.is_empty() {
+        } else if extent.must_share && !parts.is_empty() {
             return Err(not_shared(range));
         }
     }
@@ -245,8 +250,8 @@ mod tests {
     }
 
     fn ranges(factor: u32, node: u16, only_primary: bool) -> Vec<(Token, Token)> {
-        let scope = RepairScope { only_primary, ..RepairScope::default() };
-        ranges_at(&placement(factor), NodeIndex(node), &scope, |_| true).expect("nobody has to share them")
+        let extent = RepairExtent { only_primary, ..RepairExtent::default() };
+        ranges_at(&placement(factor), NodeIndex(node), &extent, |_| true).expect("nobody has to share them")
     }
 
     #[test]
@@ -284,8 +289,8 @@ mod tests {
     /// What node 0 repairs of a keyspace with two replicas in a part of the ring.
     fn ranges_within(start: i64, end: i64) -> Vec<(Token, Token)> {
         let tokens = Some(TokenRange { start: Token(start), end: Token(end) });
-        let scope = RepairScope { tokens, ..RepairScope::default() };
-        ranges_at(&placement(2), NodeIndex(0), &scope, |_| true).expect("nobody has to share them")
+        let extent = RepairExtent { tokens, ..RepairExtent::default() };
+        ranges_at(&placement(2), NodeIndex(0), &extent, |_| true).expect("nobody has to share them")
     }
 
     #[test]
@@ -306,8 +311,8 @@ mod tests {
     #[test]
     fn ranges_that_the_nodes_do_not_share_are_left_out_or_told() {
         let of = |nodes: &[u16], must_share| {
-            let scope = RepairScope { must_share, ..RepairScope::default() };
-            ranges_at(&placement(2), NodeIndex(0), &scope, |node| nodes.contains(&node.0))
+            let extent = RepairExtent { must_share, ..RepairExtent::default() };
+            ranges_at(&placement(2), NodeIndex(0), &extent, |node| nodes.contains(&node.0))
         };
         let with = |nodes: &[u16]| of(nodes, false).expect("nobody has to share them").len();
         let all = ranges(2, 0, false).len();
@@ -321,9 +326,9 @@ mod tests {
     /// Nodes of one data centre, while the first replica of many parts is elsewhere.
     #[test]
     fn primary_ranges_of_the_nodes_that_are_meant_are_the_ring() {
-        let scope = RepairScope { only_primary: true, ..RepairScope::default() };
+        let extent = RepairExtent { only_primary: true, ..RepairExtent::default() };
         let of = |node| {
-            let ranges = ranges_at(&placement(3), NodeIndex(node), &scope, |node| [1, 2].contains(&node.0));
+            let ranges = ranges_at(&placement(3), NodeIndex(node), &extent, |node| [1, 2].contains(&node.0));
             ranges.expect("nobody has to share them")
         };
         let mut all = [of(1), of(2)].concat();

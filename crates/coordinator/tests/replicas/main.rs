@@ -20,7 +20,9 @@ use bytes::Bytes;
 use cluster::membership::Other;
 use cluster::metadata::Members;
 use coordinator::Consistency;
-use coordinator::replicas::{Marks, On, Remote, ReplicaError, ReplicaService, Replicas, RingView, Way};
+use coordinator::replicas::{
+    Marks, Participants, Remote, ReplicaError, ReplicaService, Replicas, RingView, Way,
+};
 use messaging::{Context, Established, Identity, Node, Peer, PeerOptions, Purpose, answer, keep_gate};
 use read::{ReadCommand, ReadTarget};
 use ring::allocation::{Newcomer, found};
@@ -384,8 +386,10 @@ fn what_a_replica_has_missed_is_marked_and_can_be_made_equal() {
         }
         sleep(Duration::from_secs(5)).await;
         assert!((0..3).all(|node| marks.slot_count(host_id(node)) == 0), "nobody has missed anything");
-        let equal =
-            replicas.make_range_equal(&table(), whole_ring, On::All, PATIENCE).await.expect("all live");
+        let equal = replicas
+            .make_range_equal(&table(), whole_ring, Participants::All, PATIENCE)
+            .await
+            .expect("all live");
         assert_eq!((equal.differing_count, equal.mended_count), (0, 0));
         ring.lose(2).await;
         for pk in 0..20 {
@@ -396,15 +400,20 @@ fn what_a_replica_has_missed_is_marked_and_can_be_made_equal() {
         assert_eq!(marks.slot_count(host_id(1)), 0);
         let marked = marks.slot_count(host_id(2));
         assert!((15..=20).contains(&marked), "each partition has its slot: {marked}");
-        let equal =
-            replicas.make_range_equal(&table(), whole_ring, On::All, PATIENCE).await.expect("two live");
+        let equal = replicas
+            .make_range_equal(&table(), whole_ring, Participants::All, PATIENCE)
+            .await
+            .expect("two live");
         assert_eq!(equal.mended_count, 0, "those that live have it");
-        let of_lost =
-            replicas.make_range_equal(&table(), whole_ring, On::AllWith(host_id(2)), PATIENCE).await;
+        let of_lost = replicas
+            .make_range_equal(&table(), whole_ring, Participants::AllWith(host_id(2)), PATIENCE)
+            .await;
         assert!(matches!(of_lost, Err(ReplicaError::Unavailable { .. })), "{of_lost:?}");
         ring.find(2).await;
-        let equal =
-            replicas.make_range_equal(&table(), whole_ring, On::All, PATIENCE).await.expect("all live");
+        let equal = replicas
+            .make_range_equal(&table(), whole_ring, Participants::All, PATIENCE)
+            .await
+            .expect("all live");
         assert_eq!(equal.mended_count, 20);
         for pk in 0..20 {
             assert_eq!(ring.held(2, pk).await.as_deref(), Some("after"), "{pk}");

@@ -56,7 +56,7 @@ fn what_leads_to_a_jvm_is_taken_and_without_effect() {
 
 /// Letter by letter, `-hosts` would be the host `osts`, and `-pl` the port `l`.
 #[test]
-fn what_cassandras_repair_has_besides_is_refused() {
+fn options_of_cassandras_repair_are_taken_or_refused_by_their_names() {
     let known = [
         "-pr -full ks",
         "-seq -st -5 -et 7 ks",

@@ -7,7 +7,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use cluster::metadata::Member;
 use coordinator::CoordinatorError;
-use coordinator::replicas::RepairScope;
+use coordinator::replicas::RepairExtent;
 use management::Repaired;
 use ring::TokenRange;
 use schema::{Schema, TableId};
@@ -46,7 +46,7 @@ struct Wanted {
 
 impl Wanted {
     /// What that means in a ring of these members.
-    fn scope(&self, members: &[Member], here: Uuid) -> Result<RepairScope, Refusal> {
+    fn extent(&self, members: &[Member], here: Uuid) -> Result<RepairExtent, Refusal> {
         let mut centers: Vec<String> =
             self.data_centers.iter().map(|center| center.trim().to_owned()).collect();
         if self.local_data_center {
@@ -67,7 +67,7 @@ impl Wanted {
             let part = if centers.is_empty() { "current host" } else { "local data center" };
             return Err(Refusal::wrong(format!("The {part} must be part of the repair")));
         }
-        Ok(RepairScope {
+        Ok(RepairExtent {
             only_primary: self.primary_range,
             tokens: self.tokens()?,
             nodes,
@@ -125,14 +125,14 @@ async fn repair(
         return Err(Refusal::conflict("the node is draining"));
     }
     let schema = state.schema().await?;
-    let scope = wanted.scope(&state.view.nodes(), state.view.host_id)?;
+    let extent = wanted.extent(&state.view.nodes(), state.view.host_id)?;
     let mut tables = Target { keyspace: wanted.keyspace, tables: wanted.tables }.resolve(&schema)?;
     tables.retain(|table| is_on_ring(&schema, *table));
     let mut repaired = Repaired::default();
     // A lone node has nothing to compare with.
     let Some(repairer) = state.view.repairer() else { return Ok(Json(repaired)) };
     for table in tables {
-        let compared = repairer.repair(table, scope.clone()).await;
+        let compared = repairer.repair(table, extent.clone()).await;
         let compared = compared.map_err(|error| match error {
             CoordinatorError::RingRefuses { what } => Refusal::wrong(what),
             error => Refusal::failed(&error),
@@ -178,15 +178,15 @@ mod tests {
     }
 
     /// What the first member repairs when it is asked for that.
-    fn scope(body: serde_json::Value) -> Result<RepairScope, String> {
+    fn extent(body: serde_json::Value) -> Result<RepairExtent, String> {
         let wanted: Wanted = serde_json::from_value(body).expect("what to repair");
         let refused = |refusal: Refusal| format!("{refusal:?}");
-        wanted.scope(&members(), Uuid::from_u128(1)).map_err(refused)
+        wanted.extent(&members(), Uuid::from_u128(1)).map_err(refused)
     }
 
     #[track_caller]
     fn check_refused(body: serde_json::Value, what: &str) {
-        let refused = scope(body).expect_err("it is refused");
+        let refused = extent(body).expect_err("it is refused");
         assert!(refused.contains(what), "{refused}");
     }
 
@@ -194,11 +194,11 @@ mod tests {
     fn a_repair_is_of_all_replicas_or_those_that_are_named() {
         use serde_json::json;
         let nodes = |numbers: &[u128]| Some(numbers.iter().map(|number| Uuid::from_u128(*number)).collect());
-        assert_eq!(scope(json!({})), Ok(RepairScope::default()));
-        let of = |body| scope(body).expect("a scope").nodes;
+        assert_eq!(extent(json!({})), Ok(RepairExtent::default()));
+        let of = |body| extent(body).expect("an extent").nodes;
         assert_eq!(of(json!({"data_centers": ["dc1", "dc2"]})), nodes(&[1, 2, 3]));
         assert_eq!(of(json!({"local_data_center": true, "primary_range": true})), nodes(&[1, 2]));
-        let hosts = scope(json!({"hosts": ["10.0.0.1", " 10.0.0.3"], "force": true})).expect("a scope");
+        let hosts = extent(json!({"hosts": ["10.0.0.1", " 10.0.0.3"], "force": true})).expect("an extent");
         assert_eq!((hosts.nodes, hosts.must_share, hosts.only_living), (nodes(&[1, 3]), true, true));
         check_refused(json!({"data_centers": ["dc2"]}), "The local data center must be part of the repair");
         check_refused(json!({"data_centers": ["dc1", "dc7"]}), "data center(s) [dc7] not found");
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn a_part_of_the_ring_has_two_ends() {
         use serde_json::json;
-        let part = scope(json!({"start_token": "7", "end_token": "-7"})).expect("a scope").tokens;
+        let part = extent(json!({"start_token": "7", "end_token": "-7"})).expect("an extent").tokens;
         assert_eq!(part, Some(TokenRange { start: types::Token(7), end: types::Token(-7) }));
         check_refused(json!({"start_token": "7"}), "a start token and an end token");
         check_refused(json!({"start_token": "7", "end_token": "x"}), "x is not a token");
