@@ -221,7 +221,10 @@ impl Engine {
         options: &QueryOptions,
         room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
-        self.inner.batch(session, batch_type, statements, options, room).await
+        let begun = self.inner.time();
+        let response = self.inner.batch(session, batch_type, statements, options, room).await;
+        self.inner.note_time(RequestKind::Write, begun, 1);
+        response
     }
 }
 

@@ -210,20 +210,6 @@ impl Inner {
         options: &QueryOptions,
         room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
-        let begun = self.time();
-        let response = self.batch_message(session, batch_type, statements, options, room).await;
-        self.note_time(RequestKind::Write, begun, 1);
-        response
-    }
-
-    async fn batch_message(
-        &self,
-        session: &mut SessionState,
-        batch_type: BatchType,
-        statements: &[BatchStatement],
-        options: &QueryOptions,
-        room: &mut AnswerRoom,
-    ) -> Result<Response, QueryError> {
         check_write_consistency(options.consistency)?;
         let schema = self.coordinator.schema();
         let keyspace = options.keyspace.as_deref().or(session.keyspace.as_deref());
