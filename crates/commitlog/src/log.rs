@@ -269,12 +269,18 @@ impl CommitLog {
     /// period or by more bytes than may wait in memory.
     pub fn synced(&self, position: LogPosition) -> Synced {
         let mut state = self.shared.state.borrow_mut();
-        if let Some(outcome) = state.outcome_of(position, &self.shared) {
-            return Synced::done(outcome);
+        match state.outcome_of(position, &self.shared) {
+            Some(outcome) => Synced::done(outcome),
+            None => state.wait_for(position, &self.shared.wake),
         }
-        match &state.in_flight {
-            Some(in_flight) if position < in_flight.end => Synced::waiting(Rc::clone(&in_flight.group)),
-            _ => state.want_sync(&self.shared.wake),
+    }
+
+    /// Resolves when the record at `position`, and all before it, are on the disk, whatever the sync mode.
+    pub fn on_disk(&self, position: LogPosition) -> Synced {
+        let mut state = self.shared.state.borrow_mut();
+        match state.outcome_on_disk(position) {
+            Some(outcome) => Synced::done(outcome),
+            None => state.wait_for(position, &self.shared.wake),
         }
     }
 
@@ -494,16 +500,27 @@ impl State {
 
     /// What a write that has this record is told at once; `None` when it waits for a sync.
     fn outcome_of(&self, position: LogPosition, shared: &Shared) -> Option<Result<(), CommitLogError>> {
+        let is_waited_for = || self.is_waited_for(&shared.options, || shared.clock.elapsed());
+        self.outcome_on_disk(position).or_else(|| (!is_waited_for()).then_some(Ok(())))
+    }
+
+    /// The same of the disk itself, whatever the sync mode.
+    fn outcome_on_disk(&self, position: LogPosition) -> Option<Result<(), CommitLogError>> {
         if let Some(error) = self.loss_of(position) {
             return Some(Err(error));
         }
         if position < self.synced {
             return Some(Ok(()));
         }
-        if let Some(stopped) = &self.stopped {
-            return Some(Err(stopped.clone()));
+        self.stopped.as_ref().map(|stopped| Err(stopped.clone()))
+    }
+
+    /// Waits for the sync that covers a position: the one that goes on, or the next.
+    fn wait_for(&mut self, position: LogPosition, wake: &Notify) -> Synced {
+        match &self.in_flight {
+            Some(in_flight) if position < in_flight.end => Synced::waiting(Rc::clone(&in_flight.group)),
+            _ => self.want_sync(wake),
         }
-        (!self.is_waited_for(&shared.options, || shared.clock.elapsed())).then_some(Ok(()))
     }
 
     /// Do writes wait until what was appended last is synced? Under `periodic` they do when a record has waited for

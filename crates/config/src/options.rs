@@ -349,6 +349,15 @@ pub static OPTIONS: &[OptionSpec] = &[
         set: |config, text| set(&mut config.request_timeouts[3], parse_limit(text)),
     },
     OptionSpec {
+        name: "cas_contention_timeout",
+        value: "TIME",
+        default: "1800ms",
+        about: "A change with a condition (IF) that is not decided after this time, because others of the same \
+                partition come before it, is given up, and its client told so: nothing was changed. \
+                `nodetool settimeout cascontention` changes it while the node runs.",
+        set: |config, text| set(&mut config.request_timeouts[4], parse_limit(text)),
+    },
+    OptionSpec {
         name: "slow_query_log_timeout",
         value: "TIME",
         default: "500ms",

@@ -45,7 +45,13 @@ impl Consistency {
     /// May a write ask for it? The serial levels are those of conditions.
     #[inline]
     pub fn is_for_writes(self) -> bool {
-        !matches!(self, Consistency::Serial | Consistency::LocalSerial)
+        !self.is_serial()
+    }
+
+    /// Is it one at which changes with conditions are agreed on?
+    #[inline]
+    pub fn is_serial(self) -> bool {
+        matches!(self, Consistency::Serial | Consistency::LocalSerial)
     }
 
     /// Its name.

@@ -10,6 +10,7 @@
 //! | which shard owns what? what goes there together? | `owners.rs` |
 //! | how is one row read or written without waiting? | `plain.rs` |
 //! | how does a full write reach its shards? | `write.rs` |
+//! | how is a change with a condition made? | `conditional.rs` |
 //! | how is a logged batch atomic over shards and nodes? | `batch.rs` |
 //! | how is it kept until it is whole? | `batch_log.rs` |
 //! | how does a node keep those of others? | `batch_keeper.rs`, `kept_batches.rs` |
@@ -28,6 +29,7 @@ mod batch;
 mod batch_keeper;
 mod batch_log;
 mod batch_replay;
+mod conditional;
 mod consistency;
 mod error;
 mod handle;
@@ -45,6 +47,7 @@ mod write;
 
 pub use batch::BatchProgress;
 pub use batch_replay::BatchReplay;
+pub use conditional::{ClaimedPartition, ConditionalLevels};
 pub use consistency::Consistency;
 pub use error::CoordinatorError;
 pub use handle::{Coordinator, Node};

@@ -52,6 +52,18 @@ impl Coordinator {
                 .await;
         }
         let admitted = self.admit(command.table.id(), consistency)?;
+        let page = self.read_from_owners(admitted, command).await?;
+        if consistency.is_serial() {
+            Box::pin(self.settle_serial_read(command)).await?;
+        }
+        Ok(page)
+    }
+
+    async fn read_from_owners(
+        &self,
+        admitted: Admitted,
+        command: &ReadCommand,
+    ) -> Result<ReadPage, CoordinatorError> {
         match &command.target {
             ReadTarget::Keys(keys) if keys.len() == 1 => {
                 let owner = self.owners().of(keys[0].token);

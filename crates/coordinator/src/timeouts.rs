@@ -18,12 +18,19 @@ pub enum TimeoutKind {
     Write,
     /// A TRUNCATE.
     Truncate,
+    /// A change with a condition, until it is decided.
+    Contention,
 }
 
 impl TimeoutKind {
     /// All there are.
-    pub const ALL: [TimeoutKind; 4] =
-        [TimeoutKind::Read, TimeoutKind::Range, TimeoutKind::Write, TimeoutKind::Truncate];
+    pub const ALL: [TimeoutKind; 5] = [
+        TimeoutKind::Read,
+        TimeoutKind::Range,
+        TimeoutKind::Write,
+        TimeoutKind::Truncate,
+        TimeoutKind::Contention,
+    ];
 
     /// What `nodetool` calls it.
     pub fn name(self) -> &'static str {
@@ -32,6 +39,7 @@ impl TimeoutKind {
             TimeoutKind::Range => "range",
             TimeoutKind::Write => "write",
             TimeoutKind::Truncate => "truncate",
+            TimeoutKind::Contention => "cascontention",
         }
     }
 }
@@ -40,19 +48,19 @@ impl TimeoutKind {
 #[derive(Debug)]
 pub struct Timeouts {
     /// By the kind's place in [`TimeoutKind::ALL`].
-    millis: [AtomicU64; 4],
+    millis: [AtomicU64; TimeoutKind::ALL.len()],
 }
 
 impl Default for Timeouts {
     /// Cassandra's.
     fn default() -> Self {
-        Timeouts::new([5_000, 10_000, 2_000, 60_000].map(Duration::from_millis))
+        Timeouts::new([5_000, 10_000, 2_000, 60_000, 1_800].map(Duration::from_millis))
     }
 }
 
 impl Timeouts {
     /// Limits in the order of [`TimeoutKind::ALL`].
-    pub fn new(limits: [Duration; 4]) -> Self {
+    pub fn new(limits: [Duration; TimeoutKind::ALL.len()]) -> Self {
         Timeouts { millis: limits.map(|limit| AtomicU64::new(millis(limit))) }
     }
 
@@ -79,8 +87,8 @@ mod tests {
     fn limits_are_found_by_their_kind_and_can_be_changed() {
         let timeouts = Timeouts::default();
         let all = || TimeoutKind::ALL.map(|kind| timeouts.get(kind).as_millis());
-        assert_eq!(all(), [5_000, 10_000, 2_000, 60_000]);
+        assert_eq!(all(), [5_000, 10_000, 2_000, 60_000, 1_800]);
         timeouts.set(TimeoutKind::Write, Duration::from_millis(7));
-        assert_eq!(all(), [5_000, 10_000, 7, 60_000]);
+        assert_eq!(all(), [5_000, 10_000, 7, 60_000, 1_800]);
     }
 }

@@ -1,5 +1,6 @@
 //! One engine per shard: statements in, answers out.
 
+mod conditional;
 mod execute;
 mod schema_change;
 

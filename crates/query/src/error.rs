@@ -51,6 +51,14 @@ pub enum QueryError {
     /// 0x1100: too few replicas answered a write in time.
     #[error("Operation timed out - received only {received} responses.")]
     WriteTimeout { consistency: Consistency, received: u32, block_for: u32, write_type: WriteType },
+    /// 0x1100 too: replicas have not agreed in time on a change with a condition, and nothing was changed.
+    #[error(
+        "CAS operation timed out: received {received} of {block_for} required responses after 0 contention retries"
+    )]
+    CasWriteTimeout { consistency: Consistency, received: u32, block_for: u32 },
+    /// 0x1700: a change with a condition may have been made, or may not.
+    #[error("CAS operation result is unknown - proposal accepted by {received} but not a quorum.")]
+    CasWriteUnknown { consistency: Consistency, received: u32, block_for: u32 },
     /// 0x1200: too few replicas answered a read in time.
     #[error("Operation timed out - received only {received} responses.")]
     ReadTimeout { consistency: Consistency, received: u32, block_for: u32, data_present: bool },
@@ -177,6 +185,8 @@ pub enum WriteType {
     UnloggedBatch,
     /// A logged batch, its log not yet written.
     BatchLog,
+    /// A change with a condition.
+    Cas,
 }
 
 impl QueryError {
@@ -213,7 +223,8 @@ impl QueryError {
             QueryError::Unavailable { .. } => 0x1000,
             QueryError::Overloaded(_) => 0x1001,
             QueryError::Truncate(_) => 0x1003,
-            QueryError::WriteTimeout { .. } => 0x1100,
+            QueryError::WriteTimeout { .. } | QueryError::CasWriteTimeout { .. } => 0x1100,
+            QueryError::CasWriteUnknown { .. } => 0x1700,
             QueryError::ReadTimeout { .. } => 0x1200,
             QueryError::ReadFailure { .. } | QueryError::TooManyTombstones(_) => 0x1300,
             QueryError::FunctionFailure { .. } => 0x1400,
@@ -250,6 +261,7 @@ impl QueryError {
             }
             CoordinatorError::TooFew(too_few) => QueryError::of_too_few(too_few, consistency, write_type),
             CoordinatorError::RingRefuses { what } => QueryError::invalid(what),
+            CoordinatorError::NotBuilt { what } => QueryError::unsupported(what),
             CoordinatorError::BatchTooLarge { .. } => QueryError::invalid("Batch too large"),
             // As Cassandra 5's MutationExceededMaxSizeException.
             CoordinatorError::NoTable { .. }

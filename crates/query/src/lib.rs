@@ -15,6 +15,7 @@
 //! ([`Response`]), and rows are given cell by cell to a [`RowSink`].
 
 mod catalog;
+mod conditional;
 mod ddl;
 mod describe;
 mod engine;

@@ -150,7 +150,9 @@ impl Engine {
     ) -> Option<PlainRead> {
         // After a full page there is a place to go on from, even when nothing comes.
         let is_page_full = page_size == Some(1);
-        if is_page_full || !consistency.is_for_reads() || check_key_length(key.len()).is_err() {
+        // A serial read waits for what it has seen of conditional changes.
+        let is_plain = consistency.is_for_reads() && !consistency.is_serial();
+        if is_page_full || !is_plain || check_key_length(key.len()).is_err() {
             return None;
         }
         query.plan().plain_key.as_ref()?.validate(&key).ok()?;

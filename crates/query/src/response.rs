@@ -127,6 +127,8 @@ pub struct RowsResult {
     pub metadata_id: [u8; 16],
     /// Where to go on; `None` after the last page.
     pub paging_state: Option<Bytes>,
+    /// Has the same statement other columns another time, so that no client may take them for known?
+    pub varies: bool,
     pub(crate) body: RowsBody,
 }
 

@@ -74,6 +74,12 @@ plants! {
     StalePlan,
     /// What is written to live for a while lives for ever.
     TimeToLiveForgotten,
+    /// A condition is decided while a change of the same partition, whose own was decided before, is not written yet.
+    ClaimIgnored,
+    /// A change with a condition is told before it is on the disk.
+    ConditionalUnsynced,
+    /// A condition that does not hold is told before what it read is on the disk.
+    UnsyncedReadTold,
     /// A write that was planned before its table was emptied is taken all the same.
     OutdatedTaken,
     /// A replica that is behind does not come as far as the schema on which it is asked.

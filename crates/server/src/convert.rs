@@ -189,6 +189,18 @@ pub(crate) fn error(error: QueryError) -> ErrorResponse {
                 contentions: None,
             }
         }
+        QueryError::CasWriteTimeout { consistency, received, block_for } => ErrorKind::WriteTimeout {
+            consistency: consistency_answered(consistency),
+            received: count(received),
+            block_for: count(block_for),
+            write_type: protocol::WriteType::Cas,
+            contentions: Some(0),
+        },
+        QueryError::CasWriteUnknown { consistency, received, block_for } => ErrorKind::CasWriteUnknown {
+            consistency: consistency_answered(consistency),
+            received: count(received),
+            block_for: count(block_for),
+        },
         QueryError::ReadTimeout { consistency, received, block_for, data_present } => {
             ErrorKind::ReadTimeout {
                 consistency: consistency_answered(consistency),
@@ -231,6 +243,7 @@ fn write_type_answered(write_type: query::WriteType) -> protocol::WriteType {
         query::WriteType::Batch => protocol::WriteType::Batch,
         query::WriteType::UnloggedBatch => protocol::WriteType::UnloggedBatch,
         query::WriteType::BatchLog => protocol::WriteType::BatchLog,
+        query::WriteType::Cas => protocol::WriteType::Cas,
     }
 }
 

@@ -56,6 +56,10 @@ pub enum Way {
     Crash,
     /// A write that was acknowledged and might be lost by `periodic`.
     MayBeLost,
+    /// A change with a condition that held.
+    Applied,
+    /// A change with a condition that did not hold.
+    NotApplied,
     /// A prepared statement that the node did not know any more.
     Unprepared,
     /// A read of a whole table.
@@ -98,7 +102,7 @@ pub enum Way {
 
 impl Way {
     /// Those through nodes that serve clients.
-    pub const OF_SERVED: [Way; 23] = [
+    pub const OF_SERVED: [Way; 25] = [
         Way::PlainRead,
         Way::PlainWrite,
         Way::RemoteRead,
@@ -121,6 +125,8 @@ impl Way {
         Way::RefusedRead,
         Way::Crash,
         Way::MayBeLost,
+        Way::Applied,
+        Way::NotApplied,
         Way::Unprepared,
     ];
 

@@ -42,7 +42,7 @@ pub use options::StorageOptions;
 pub use reach::{ShardHandle, Shards};
 pub use record::RecordError;
 pub use shard::{
-    HashedRow, HeldLog, Logged, LoggedMutations, Lookups, LookupsSent, Outcomes, Shard, ShardMemory,
+    Claim, HashedRow, HeldLog, Logged, LoggedMutations, Lookups, LookupsSent, Outcomes, Shard, ShardMemory,
     TruncationNote, Unit, VisitStats, Wait, WriteUnderWay, Writes, outdated, quarantined,
 };
 pub use snapshots::check_snapshot_name;

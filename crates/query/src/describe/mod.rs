@@ -76,7 +76,7 @@ fn column(name: &str, cql_type: CqlType) -> ColumnSpec {
 
 fn result(columns: Arc<[ColumnSpec]>, rows: ComputedRows, paging_state: Option<bytes::Bytes>) -> RowsResult {
     let metadata_id = metadata_id(&columns);
-    RowsResult { columns, metadata_id, paging_state, body: RowsBody::Computed(rows) }
+    RowsResult { columns, metadata_id, paging_state, varies: false, body: RowsBody::Computed(rows) }
 }
 
 /// Does it give names without statements?

@@ -11,11 +11,14 @@ use rows::Mutation;
 use runtime::Piece;
 
 use super::Inner;
+use super::conditional::Part;
 use crate::error::refuse;
 use crate::functions::Environment;
 use crate::latencies::RequestKind;
 use crate::memory::AnswerRoom;
-use crate::modify::{BatchPlan, Changes, ModifyPlan, Writer, check_batch, unlogged_warning, write_time};
+use crate::modify::{
+    Basis, BatchPlan, Changes, ModifyPlan, Writer, check_batch, unlogged_warning, write_time,
+};
 use crate::prepare::{self, Body, Planned};
 use crate::request::{BatchQuery, BatchStatement, BatchType, QueryOptions, SessionState, Values};
 use crate::response::{Response, ResponseKind};
@@ -86,11 +89,15 @@ impl Inner {
         }
     }
 
-    fn writer(&self, options: &QueryOptions, timestamp: Option<i64>) -> Writer<'_> {
-        let now = match options.now_in_seconds {
+    /// The moment of a request, in seconds since 1970.
+    pub(super) fn now(&self, options: &QueryOptions) -> u32 {
+        match options.now_in_seconds {
             Some(now) => u32::try_from(now).unwrap_or(0),
             None => self.coordinator.now_seconds(),
-        };
+        }
+    }
+
+    fn writer(&self, options: &QueryOptions, timestamp: Option<i64>) -> Writer<'_> {
         let given = OnceCell::new();
         if let Some(timestamp) = timestamp.or(options.timestamp) {
             let _ = given.set(timestamp);
@@ -100,7 +107,8 @@ impl Inner {
             consistency: options.consistency,
             prepends: &self.prepends,
             timestamp: given,
-            now,
+            now: self.now(options),
+            basis: Basis::Read,
         }
     }
 
@@ -111,6 +119,10 @@ impl Inner {
         options: &QueryOptions,
         room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
+        if plan.condition.is_some() {
+            // Boxed: most changes have no condition, and need no room for one.
+            return Box::pin(self.change_if(&[Part { plan, bindings }], false, options, room)).await;
+        }
         check_write_consistency(options.consistency)?;
         let mut changes = Changes::default();
         // A row may be megabytes: each copy of it is a piece.
@@ -162,6 +174,9 @@ impl Inner {
         options: &QueryOptions,
         room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
+        if plan.has_conditions() {
+            return Box::pin(self.batch_statement_if(plan, bindings, options, room)).await;
+        }
         check_write_consistency(options.consistency)?;
         let writer = self.writer(options, write_time(&plan.using, bindings)?);
         let mut changes = plan.changes(self.coordinator.owners().count());
@@ -210,7 +225,6 @@ impl Inner {
         options: &QueryOptions,
         room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
-        check_write_consistency(options.consistency)?;
         let schema = self.coordinator.schema();
         let keyspace = options.keyspace.as_deref().or(session.keyspace.as_deref());
         let texts = statements.iter().filter_map(|statement| match &statement.query {
@@ -243,24 +257,45 @@ impl Inner {
             room.release();
         }
         let environment = Environment::of(self.coordinator.runtime());
+        if plans.iter().any(|plan| plan.condition.is_some()) {
+            let mut bound = Vec::with_capacity(plans.len());
+            for (statement, planned) in statements.iter().zip(&planned) {
+                bound.push(self.bind_in_batch(statement, planned, &environment).await?);
+            }
+            let parts = plans.iter().zip(&bound);
+            let parts: Vec<Part<'_>> = parts.map(|(plan, bindings)| Part { plan, bindings }).collect();
+            return Box::pin(self.change_if(&parts, true, options, room)).await;
+        }
+        check_write_consistency(options.consistency)?;
         let writer = self.writer(options, None);
         let mut changes = Changes::default();
         for ((statement, planned), plan) in statements.iter().zip(&planned).zip(&plans) {
-            let mut bindings =
-                Bindings::new(&statement.values, &planned.variables, &environment).map_err(|count| {
-                    QueryError::invalid(stdx::brief!(
-                        "There were {} markers(?) in CQL but {} bound variables",
-                        count.markers,
-                        count.values
-                    ))
-                })?;
-            bindings.arrange(&planned.variables, self.io()).await;
+            let bindings = self.bind_in_batch(statement, planned, &environment).await?;
             writer.add(plan, &bindings, &mut changes, room).await?;
             piece.give_way().await;
         }
         room.release();
         let tables: Vec<_> = plans.iter().map(|plan| &plan.table).collect();
         self.apply_batch(batch_type, changes.finish(self.io()).await, &tables, options.consistency).await
+    }
+
+    /// The values of a statement of a BATCH message.
+    async fn bind_in_batch<'a>(
+        &self,
+        statement: &'a BatchStatement,
+        planned: &Planned,
+        environment: &'a Environment<'a>,
+    ) -> Result<Bindings<'a>, QueryError> {
+        let bound = Bindings::new(&statement.values, &planned.variables, environment);
+        let mut bindings = bound.map_err(|count| {
+            QueryError::invalid(stdx::brief!(
+                "There were {} markers(?) in CQL but {} bound variables",
+                count.markers,
+                count.values
+            ))
+        })?;
+        bindings.arrange(&planned.variables, self.io()).await;
+        Ok(bindings)
     }
 
     async fn other(

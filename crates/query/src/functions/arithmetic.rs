@@ -42,6 +42,15 @@ pub(super) fn overloads(operator: ArithmeticOperator) -> Vec<ScalarFunction> {
     all
 }
 
+/// Adding two numbers or texts of one type; `None` of other types.
+pub(crate) fn addition(of: &CqlType) -> Option<ScalarFunction> {
+    match of {
+        CqlType::Text | CqlType::Ascii => Some(concatenation(of.clone(), of.clone())),
+        CqlType::Counter => None,
+        _ => NUMERIC.contains(of).then(|| numeric(ArithmeticOperator::Add, of.clone(), of.clone())),
+    }
+}
+
 /// Negation of every numeric type.
 pub(super) fn negations() -> Vec<ScalarFunction> {
     let negation = |of: &CqlType| native::of_number("_negate", of, |number| Ok(negate(number)));

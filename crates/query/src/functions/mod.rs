@@ -23,7 +23,7 @@ use crate::QueryError;
 use crate::error::refuse;
 
 pub(crate) use aggregate::{AggregateFunction, AggregateState, count_rows};
-pub(crate) use arithmetic::symbol;
+pub(crate) use arithmetic::{addition, symbol};
 pub(crate) use call_types::CallTypes;
 pub(crate) use resolve::{Argument, Call, Found, call_type, find, plan_call, qualified};
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use cql::ast::{Batch, BatchKind, Insert, Modification};
 use rows::Mutation;
 use schema::Table;
@@ -12,8 +13,9 @@ use super::plan::{ModifyPlan, Using, plan, plan_using};
 use super::shape::{Constants, Run, Shape};
 use crate::QueryError;
 use crate::error::refuse;
-use crate::request::BatchType;
+use crate::request::{BatchType, BindValue};
 use crate::scope::{Scope, TableNames};
+use crate::terms::Bindings;
 
 /// An unlogged batch over more partitions than this is warned of.
 const PARTITIONS_UNWARNED: usize = 10;
@@ -47,6 +49,22 @@ impl BatchPlan {
     /// Must rows be read before they are changed?
     pub(crate) fn reads_first(&self) -> bool {
         self.statements.iter().any(|entry| entry.plan.reads_first())
+    }
+
+    /// Is it made under conditions?
+    pub(crate) fn has_conditions(&self) -> bool {
+        self.statements.iter().any(|entry| entry.plan.condition.is_some())
+    }
+
+    /// What a statement is bound to that has constants of its own.
+    pub(crate) fn bind_constants<'a>(
+        &self,
+        entry: &BatchEntry,
+        of_batch: &Bindings<'a>,
+    ) -> Option<Bindings<'a>> {
+        let value = |value| BindValue::Set(Bytes::copy_from_slice(value));
+        let values = self.constants.values(entry.constants?).map(value).collect();
+        Some(Bindings::of_markers(values, of_batch.environment))
     }
 
     /// Nothing yet, and room for what the constants become.
@@ -129,6 +147,10 @@ pub(crate) fn check(
     has_timestamp: bool,
     statements: &[&ModifyPlan],
 ) -> Result<(), QueryError> {
+    let has_conditions = statements.iter().any(|statement| statement.condition.is_some());
+    if has_timestamp && has_conditions {
+        refuse!("Cannot provide custom timestamp for conditional BATCH");
+    }
     if has_timestamp && batch_type == BatchType::Counter {
         refuse!("Cannot provide custom timestamp for counter BATCH");
     }
@@ -148,6 +170,10 @@ pub(crate) fn check(
     }
     if batch_type == BatchType::Logged && has_counters {
         refuse!("Cannot include a counter statement in a logged batch");
+    }
+    let is_one_table = || statements.windows(2).all(|two| two[0].table.id() == two[1].table.id());
+    if has_conditions && !is_one_table() {
+        refuse!("Batch with conditions cannot span multiple tables");
     }
     Ok(())
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use coordinator::{Consistency, Coordinator, CoordinatorError};
-use read::{PartitionRows, ReadColumns, ReadCommand, ReadTarget};
+use read::{PartitionRows, ReadColumns, ReadCommand, ReadPage, ReadTarget};
 use rows::{
-    Clustering, DeletionTime, Liveness, PartitionKey, RangeTombstone, Row, RowBuilder, Slice, Slices,
+    Clustering, ClusteringComparator, DeletionTime, Liveness, PartitionKey, RangeTombstone, Row, RowBuilder,
+    Slice, Slices,
 };
 use runtime::{Piece, Plant};
 use schema::ColumnId;
@@ -42,6 +43,16 @@ pub(crate) struct Writer<'a> {
     pub(crate) timestamp: OnceCell<i64>,
     /// Seconds since 1970.
     pub(crate) now: u32,
+    pub(crate) basis: Basis<'a>,
+}
+
+/// Where changes have rows from that must be known before they are changed.
+#[derive(Clone, Copy)]
+pub(crate) enum Basis<'a> {
+    /// Each is read when a change asks for it.
+    Read,
+    /// The partition was read before, if there is anything of it; what was not read of it is not there.
+    Known(Option<&'a PartitionRows>),
 }
 
 /// The timestamp that USING says; `None` when it says none.
@@ -166,7 +177,8 @@ impl Writer<'_> {
                 None => &[][..],
                 Some(Rows::Named(clusterings)) => clusterings,
                 Some(Rows::Slices(slices)) => {
-                    let slice_bytes = self.delete_slices(plan, &key, slices, time.deletion(), changes);
+                    let slice_bytes =
+                        self.delete_slices(plan, &key, slices, self.deletion_of_many(&time), changes);
                     changes.count_spread(slice_bytes)?;
                     piece.give_way().await;
                     continue;
@@ -200,6 +212,15 @@ impl Writer<'_> {
         Ok(())
     }
 
+    /// The deletion of a partition, or of a range of it. Under a condition it hides nothing of what is written with it,
+    /// as in Cassandra, whose Paxos gives deletions a timestamp one less.
+    fn deletion_of_many(&self, time: &WriteTime) -> DeletionTime {
+        match self.basis {
+            Basis::Read => time.deletion(),
+            Basis::Known(_) => time.overwrite(),
+        }
+    }
+
     /// Adds what changes of one row, and tells its bytes.
     async fn change_row(
         &self,
@@ -212,7 +233,7 @@ impl Writer<'_> {
         let time = applying.time;
         let row = if plan.statement == StatementType::Delete && plan.regulars.is_empty() {
             if clustering.is_empty() {
-                changes.partition(&plan.table, key).delete(time.deletion());
+                changes.partition(&plan.table, key).delete(self.deletion_of_many(&time));
                 return Ok(0);
             }
             RowBuilder::new(clustering, Liveness::NONE, time.deletion()).finish()
@@ -301,6 +322,12 @@ impl Writer<'_> {
         if columns.is_empty() {
             return Ok(None);
         }
+        if let Basis::Known(partition) = self.basis {
+            return Ok(partition.and_then(|partition| match clustering {
+                Some(clustering) => row_of(partition, clustering, &plan.comparator).cloned(),
+                None => partition.static_row.clone(),
+            }));
+        }
         if !self.consistency.is_for_reads() {
             refuse!("Write operation require a read but consistency ANY is not supported on reads");
         }
@@ -310,43 +337,73 @@ impl Writer<'_> {
         };
         let target = ReadTarget::Keys(vec![key.clone()]);
         let columns = ReadColumns::Some(columns.into());
-        let command =
+        let mut command =
             ReadCommand { slices, columns, ..ReadCommand::new(plan.table.clone(), target, self.now) };
+        command.limits.row_count = 1;
+        let level = self.consistency;
+        let read = async |command: &ReadCommand| self.coordinator.read(command, level).await;
         // Boxed: most changes read nothing first, and need no room for it.
-        let partition = Box::pin(self.read_one(command, room)).await?;
+        let partition = Box::pin(read_whole(command, level, room, read)).await?;
         Ok(partition.and_then(|partition| match clustering {
             Some(_) => partition.rows.into_iter().next(),
             None => partition.static_row,
         }))
     }
+}
 
-    /// Reads one row, in place of what the room held before: a SELECT of it would have no more memory.
-    async fn read_one(
-        &self,
-        mut command: ReadCommand,
-        room: &mut AnswerRoom,
-    ) -> Result<Option<PartitionRows>, QueryError> {
-        room.begin_anew();
-        command.limits.row_count = 1;
-        loop {
-            let ReadRoom::Bytes(bytes) = room.for_page(false) else { return Err(too_large(room)) };
-            command.limits.bytes = bytes;
-            command.limits.bytes_max = bytes;
-            match self.coordinator.read(&command, self.consistency).await {
-                Err(CoordinatorError::Storage(StorageError::RowTooLarge { bytes })) => {
-                    if !room.for_row(bytes).await {
-                        return Err(too_large(room));
-                    }
+/// Reads all that a command asks for of one partition, in place of what the room held before: a SELECT of it would have
+/// no more memory.
+///
+/// # Errors
+/// Those of `read` at that level, or there is no room for it.
+pub(crate) async fn read_whole(
+    mut command: ReadCommand,
+    level: Consistency,
+    room: &mut AnswerRoom,
+    read: impl AsyncFn(&ReadCommand) -> Result<ReadPage, CoordinatorError>,
+) -> Result<Option<PartitionRows>, QueryError> {
+    room.begin_anew();
+    let wanted = command.limits.row_count;
+    let mut whole: Option<PartitionRows> = None;
+    loop {
+        let next_room = if wanted == 1 { room.for_page(false) } else { room.for_all().await };
+        let ReadRoom::Bytes(bytes) = next_room else { return Err(too_large(room)) };
+        command.limits.bytes = bytes;
+        command.limits.bytes_max = bytes;
+        let page = match read(&command).await {
+            Err(CoordinatorError::Storage(StorageError::RowTooLarge { bytes })) => {
+                if !room.for_row(bytes).await {
+                    return Err(too_large(room));
                 }
-                Err(error) => return Err(QueryError::from_coordinator(error, self.consistency)),
-                Ok(page) => {
-                    let partition = page.partitions.into_iter().next();
-                    room.take(partition.as_ref().map_or(0, PartitionRows::memory_bytes));
-                    return Ok(partition);
-                }
+                continue;
+            }
+            page => page.map_err(|error| QueryError::from_coordinator(error, level))?,
+        };
+        for partition in page.partitions {
+            room.take(partition.memory_bytes());
+            match &mut whole {
+                None => whole = Some(partition),
+                Some(whole) => whole.rows.extend(partition.rows),
             }
         }
+        let read_count = whole.as_ref().map_or(0, PartitionRows::row_count);
+        if page.next.is_none() || read_count >= wanted {
+            return Ok(whole);
+        }
+        command.limits.row_count = wanted - read_count;
+        command.resume = page.next;
     }
+}
+
+/// A row of a partition, by its clustering.
+pub(crate) fn row_of<'r>(
+    partition: &'r PartitionRows,
+    clustering: &Clustering,
+    comparator: &ClusteringComparator,
+) -> Option<&'r Row> {
+    let order = |row: &Row| comparator.compare(&row.clustering(), clustering);
+    let place = partition.rows.binary_search_by(order).ok()?;
+    Some(&partition.rows[place])
 }
 
 fn too_large(room: &AnswerRoom) -> QueryError {

@@ -9,6 +9,7 @@ use types::{CqlType, uuid};
 use super::operation::{ColumnChange, Operation};
 use crate::QueryError;
 use crate::error::refuse;
+use crate::functions::ScalarFunction;
 use crate::terms::{Bindings, Term, Value};
 
 /// When the cells of a statement are written.
@@ -44,7 +45,7 @@ impl WriteTime {
     }
 
     /// Hides what was before, but not what this statement writes.
-    fn overwrite(&self) -> DeletionTime {
+    pub(super) fn overwrite(&self) -> DeletionTime {
         DeletionTime { timestamp: self.timestamp.saturating_sub(1), local_deletion_time: self.now }
     }
 }
@@ -109,10 +110,33 @@ pub(super) fn apply(
                 row.cell(change.id, applying.time.live(&value));
             }
         },
+        Some(Operation::Increase(adding, term)) => increase(change, (adding, term), applying, row)?,
         Some(_) => {
             row.cell(change.id, applying.time.tombstone());
         }
         None => {}
+    }
+    Ok(())
+}
+
+/// Writes what a column holds with something added. To null nothing can be added: it stays.
+fn increase(
+    change: &ColumnChange,
+    (adding, term): (&ScalarFunction, &Term),
+    applying: &Applying<'_>,
+    row: &mut RowBuilder,
+) -> Result<(), QueryError> {
+    let Some(ColumnData::Simple(held)) = applying.before.and_then(|row| row.column(change.id)) else {
+        return Ok(());
+    };
+    let more = match term.bind(applying.bindings)? {
+        Value::Set(more) => more,
+        Value::Null => refuse!("Invalid null value for an addition"),
+        Value::Unset => return Ok(()),
+    };
+    let sum = adding.call(&[Some(held.value), Some(&more)], applying.bindings.environment)?;
+    if let Some(sum) = sum {
+        row.cell(change.id, applying.time.live(&sum));
     }
     Ok(())
 }
@@ -183,6 +207,7 @@ impl Gathered<'_> {
                 Value::Set(value) => self.put_all(&value),
                 Value::Null | Value::Unset => Ok(()),
             },
+            Operation::Increase(..) => unreachable!("what is added to is a single cell"),
             Operation::Prepend(term) => match term.bind(bindings)? {
                 Value::Set(value) => self.prepend(&value),
                 Value::Null | Value::Unset => Ok(()),

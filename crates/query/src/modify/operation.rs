@@ -1,10 +1,13 @@
 //! What an UPDATE, INSERT or DELETE does to one column.
 
+use std::sync::Arc;
+
 use cql::ast::{AssignmentAction, ColumnPart, DeletedColumn, Term as Written};
 use schema::{Column, ColumnId};
 use types::CqlType;
 
 use crate::error::refuse;
+use crate::functions::{ScalarFunction, addition};
 use crate::scope::{Receiver, Scope, TableNames};
 use crate::terms::{self, Term};
 use crate::{QueryError, ddl};
@@ -16,6 +19,8 @@ pub(crate) enum Operation {
     Set(Term),
     /// Elements behind a list, into a set or map.
     Add(Term),
+    /// To a number or a text, by the function that adds what the term gives.
+    Increase(Arc<ScalarFunction>, Term),
     /// Elements before a list.
     Prepend(Term),
     /// Elements out of a list or set, keys out of a map.
@@ -39,6 +44,7 @@ impl Operation {
         match self {
             Operation::Set(term)
             | Operation::Add(term)
+            | Operation::Increase(_, term)
             | Operation::Prepend(term)
             | Operation::Subtract(term)
             | Operation::SetField(_, term)
@@ -54,7 +60,7 @@ impl Operation {
     /// Must the column be read first?
     fn reads(&self, of: &CqlType) -> bool {
         match self {
-            Operation::SetIndex(..) | Operation::DeleteIndex(_) => true,
+            Operation::SetIndex(..) | Operation::DeleteIndex(_) | Operation::Increase(..) => true,
             Operation::Subtract(_) => matches!(of, CqlType::List { .. }),
             _ => false,
         }
@@ -87,13 +93,14 @@ impl ColumnChange {
     }
 }
 
-/// Plans an assignment to a column.
+/// Plans an assignment to a column, under a condition or without.
 ///
 /// # Errors
 /// The column is not one that this can be done to, or the value does not fit it.
 pub(super) fn plan_assignment(
     column: &Column,
     action: &AssignmentAction,
+    is_conditional: bool,
     names: &TableNames,
     scope: &mut Scope<'_>,
 ) -> Result<Operation, QueryError> {
@@ -111,6 +118,9 @@ pub(super) fn plan_assignment(
         }
         AssignmentAction::Add(value) => {
             let shown = format!("{name} = {name} + {value}");
+            if is_conditional && let Some(adding) = plan_adding(column, &shown)? {
+                return Ok(Operation::Increase(adding, terms::plan(value, &receiver, scope)?));
+            }
             check_collection(column, &shown)?;
             match terms::plan(value, &receiver, scope) {
                 Err(_) if matches!(column.cql_type, CqlType::Map { .. }) => {
@@ -158,6 +168,21 @@ pub(super) fn plan_assignment(
             let index = u16::try_from(index).unwrap_or(u16::MAX);
             Ok(Operation::SetField(index, terms::plan(value, &part, scope)?))
         }
+    }
+}
+
+/// The function that adds to a number or a text, which a change with a condition has read; `None` of collections.
+fn plan_adding(column: &Column, shown: &str) -> Result<Option<Arc<ScalarFunction>>, QueryError> {
+    let name = &column.name;
+    match &column.cql_type {
+        CqlType::List { .. } | CqlType::Set { .. } | CqlType::Map { .. } | CqlType::Counter => Ok(None),
+        CqlType::Tuple(_) | CqlType::UserDefined { .. } => {
+            refuse!("Invalid operation ({shown}) for tuple column {name}")
+        }
+        of => match addition(of) {
+            Some(adding) => Ok(Some(Arc::new(adding))),
+            None => refuse!("Invalid operation ({shown}) for non-numeric and non-text type {name}"),
+        },
     }
 }
 

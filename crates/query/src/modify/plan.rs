@@ -3,9 +3,9 @@
 use std::ops::Add;
 use std::sync::Arc;
 
-use cql::ast::{Condition, Delete, Insert, IntegerValue, Modification, Relation, Update};
+use cql::ast::{Delete, Insert, IntegerValue, Modification, Relation, Update};
 use rows::ClusteringComparator;
-use schema::{Column, ColumnKind, Table};
+use schema::{Column, ColumnId, ColumnKind, Table};
 use types::CqlType;
 
 use super::insert;
@@ -13,6 +13,7 @@ use super::operation::{ColumnChange, Operation, plan_assignment, plan_deletion};
 use super::plain::PlainChange;
 use crate::QueryError;
 use crate::catalog::{Home, keyspace_of};
+use crate::conditional::{Condition, plan_condition};
 use crate::error::refuse;
 use crate::restrictions::{Context, Restrictions, StatementType, existing_column};
 use crate::scope::{Receiver, Scope, TableNames};
@@ -32,6 +33,8 @@ pub(crate) struct ModifyPlan {
     /// What is put together of constants, in bytes; `None` when all values are stored as they are written or sent.
     pub(crate) made_bytes: Option<usize>,
     pub(crate) using: Using,
+    /// Under which condition it is made.
+    pub(crate) condition: Option<Box<Condition>>,
     /// How it is written the plain way, if it can be ([`super::plain`]).
     pub(crate) plain: Option<PlainChange>,
 }
@@ -51,7 +54,25 @@ impl ModifyPlan {
 
     /// Must rows be read before they are changed?
     pub(crate) fn reads_first(&self) -> bool {
-        self.statics.iter().chain(&*self.regulars).any(ColumnChange::reads)
+        self.condition.is_some() || self.statics.iter().chain(&*self.regulars).any(ColumnChange::reads)
+    }
+
+    /// The columns that must be read first, to change them by what they are.
+    pub(crate) fn columns_read_first(&self) -> impl Iterator<Item = ColumnId> {
+        let changes = self.statics.iter().chain(&*self.regulars);
+        changes.filter(|change| change.reads()).map(|change| change.id)
+    }
+
+    /// Is it about a row of the partition, and not about the static row alone or all rows?
+    pub(crate) fn is_of_a_row(&self) -> bool {
+        self.table.clustering().is_empty() || self.restrictions.has_clustering()
+    }
+
+    /// Is its condition one on the static row?
+    pub(crate) fn is_of_static_row(&self) -> bool {
+        let is_only_static = self.regulars.is_empty() && !self.statics.is_empty();
+        let tests_regulars = self.condition.as_ref().is_some_and(|condition| condition.tests_regulars());
+        is_only_static && !tests_regulars && !self.restrictions.has_clustering()
     }
 
     /// Are rows changed, or only the static one?
@@ -92,34 +113,73 @@ pub(crate) fn plan(
     session: Option<&str>,
     scope: &mut Scope<'_>,
 ) -> Result<ModifyPlan, QueryError> {
-    let (name, using, conditional) = match modification {
-        Written::Insert(insert) => (&*insert.table, &insert.using, insert.if_not_exists),
-        Written::Update(update) => (&update.table, &update.using, update.condition != Condition::None),
-        Written::Delete(delete) => (&delete.table, &delete.using, delete.condition != Condition::None),
+    let (name, using) = match modification {
+        Written::Insert(insert) => (&*insert.table, &insert.using),
+        Written::Update(update) => (&update.table, &update.using),
+        Written::Delete(delete) => (&delete.table, &delete.using),
     };
     let keyspace = keyspace_of(name.keyspace.as_deref(), session)?;
     let (table, home) = scope.catalog.table(keyspace, &name.name)?;
     scope.keyspace = keyspace.to_owned();
-    if conditional {
-        if table.is_counter() {
-            refuse!("Conditional updates are not supported on counter tables");
-        }
-        if using.timestamp.is_some() {
-            refuse!("Cannot provide custom timestamp for conditional updates");
-        }
-    }
     check_writable(&table, home, scope)?;
     let names = TableNames::of(&table);
     let planned_using = plan_using(using, &names, scope)?;
+    let condition = modification.plan_condition(using.timestamp.is_some(), &table, scope)?;
     let plan = match modification {
         Written::Insert(statement) => insert::plan(statement, &table, planned_using, scope)?,
-        Written::Update(statement) => plan_update(statement, &table, planned_using, scope)?,
-        Written::Delete(statement) => plan_delete(statement, &table, planned_using, scope)?,
+        Written::Update(statement) => {
+            plan_update(statement, &table, planned_using, condition.as_ref(), scope)?
+        }
+        Written::Delete(statement) => {
+            plan_delete(statement, &table, planned_using, condition.as_ref(), scope)?
+        }
     };
-    if conditional {
-        return Err(QueryError::unsupported("A conditional update (IF)"));
+    match condition {
+        Some(condition) => plan.under(condition),
+        None => Ok(plan),
     }
-    Ok(plan)
+}
+
+impl Written<'_> {
+    fn plan_condition(
+        self,
+        has_timestamp: bool,
+        table: &Table,
+        scope: &mut Scope<'_>,
+    ) -> Result<Option<Condition>, QueryError> {
+        match self {
+            Written::Insert(insert) => Ok(insert.if_not_exists.then_some(Condition::NotExists)),
+            Written::Update(Update { condition, .. }) | Written::Delete(Delete { condition, .. }) => {
+                plan_condition(condition, has_timestamp, table, scope)
+            }
+        }
+    }
+}
+
+impl ModifyPlan {
+    /// The same under a condition.
+    ///
+    /// # Errors
+    /// Such a change can not be.
+    fn under(self, condition: Condition) -> Result<Self, QueryError> {
+        if self.table.is_counter() {
+            refuse!("Conditional updates are not supported on counter tables");
+        }
+        if self.has_timestamp() {
+            refuse!("Cannot provide custom timestamp for conditional updates");
+        }
+        if self.statement == StatementType::Delete && !self.restrictions.names_rows() {
+            const MUST: &str =
+                "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to";
+            if !self.regulars.is_empty() || self.statics.is_empty() {
+                refuse!("{MUST} delete non static columns");
+            }
+            if condition.tests_regulars() {
+                refuse!("{MUST} use IF condition on non static columns");
+            }
+        }
+        Ok(ModifyPlan { condition: Some(Box::new(condition)), plain: None, ..self })
+    }
 }
 
 fn check_writable(table: &Table, home: Home, scope: &Scope<'_>) -> Result<(), QueryError> {
@@ -208,6 +268,7 @@ impl ColumnChanges {
             statics: self.statics.into(),
             regulars: self.regulars.into(),
             using,
+            condition: None,
             plain: None,
         };
         let plain = plan.find_plain();
@@ -230,6 +291,7 @@ fn plan_update(
     update: &Update,
     table: &Arc<Table>,
     using: Using,
+    condition: Option<&Condition>,
     scope: &mut Scope<'_>,
 ) -> Result<ModifyPlan, QueryError> {
     let names = TableNames::of(table);
@@ -239,11 +301,11 @@ fn plan_update(
         if column.is_primary_key() {
             refuse!("PRIMARY KEY part {} found in SET part", column.name);
         }
-        let operation = plan_assignment(column, &assignment.action, &names, scope)?;
+        let operation = plan_assignment(column, &assignment.action, condition.is_some(), &names, scope)?;
         changes.add(column, operation);
     }
-    let restrictions =
-        restrict(&update.relations, StatementType::Update, changes.only_static(), table, scope)?;
+    let only_static = changes.only_static() && !condition.is_some_and(Condition::tests_regulars);
+    let restrictions = restrict(&update.relations, StatementType::Update, only_static, table, scope)?;
     Ok(changes.finish(StatementType::Update, table, restrictions, using))
 }
 
@@ -251,6 +313,7 @@ fn plan_delete(
     delete: &Delete,
     table: &Arc<Table>,
     using: Using,
+    condition: Option<&Condition>,
     scope: &mut Scope<'_>,
 ) -> Result<ModifyPlan, QueryError> {
     let names = TableNames::of(table);
@@ -263,9 +326,10 @@ fn plan_delete(
         let operation = plan_deletion(column, deleted, &names, scope)?;
         changes.add(column, operation);
     }
-    let restrictions =
-        restrict(&delete.relations, StatementType::Delete, changes.only_static(), table, scope)?;
-    if !changes.regulars.is_empty() && !restrictions.names_rows() {
+    let only_static = changes.only_static() && !condition.is_some_and(Condition::tests_regulars);
+    let restrictions = restrict(&delete.relations, StatementType::Delete, only_static, table, scope)?;
+    // Under a condition it is refused in other words.
+    if condition.is_none() && !changes.regulars.is_empty() && !restrictions.names_rows() {
         refuse!("Range deletions are not supported for specific columns");
     }
     Ok(changes.finish(StatementType::Delete, table, restrictions, using))

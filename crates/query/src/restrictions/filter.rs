@@ -188,31 +188,7 @@ impl BoundTest {
     }
 
     fn contains(&self, view: &RowView<'_>, scratch: &mut Vec<u8>) -> bool {
-        if let Some(ColumnData::Complex(complex)) = view.data(self.source) {
-            let mut entries = complex.cells().map(|cell| (cell.path, cell.value));
-            return match &self.cql_type {
-                // The path of a list's cell is a time, of a set's the element.
-                CqlType::Set { .. } => entries.any(|(path, _)| self.holds(None, path)),
-                CqlType::List { .. } => entries.any(|(_, value)| self.holds(None, value)),
-                _ => entries.any(|(path, value)| self.holds(Some(path), value)),
-            };
-        }
-        let Some(value) = view.value(self.source, scratch) else { return false };
-        let is_map = matches!(self.cql_type, CqlType::Map { .. });
-        let Ok(mut parts) = Parts::new(value, if is_map { 2 } else { 1 }) else { return false };
-        while let Some(Ok(Some(part))) = parts.next() {
-            let found = match is_map {
-                false => self.holds(None, part),
-                true => match parts.next() {
-                    Some(Ok(Some(value))) => self.holds(Some(part), value),
-                    _ => false,
-                },
-            };
-            if found {
-                return true;
-            }
-        }
-        false
+        any_element(view, self.source, &self.cql_type, scratch, |key, value| self.holds(key, value))
     }
 
     /// Is this the element looked for? `key` is given for maps.
@@ -232,4 +208,39 @@ impl BoundTest {
             _ => false,
         }
     }
+}
+
+/// Is there an element of a collection that passes? It is given with its key, if it is a map's.
+pub(crate) fn any_element(
+    view: &RowView<'_>,
+    source: Source,
+    of: &CqlType,
+    scratch: &mut Vec<u8>,
+    passes: impl Fn(Option<&[u8]>, &[u8]) -> bool,
+) -> bool {
+    if let Some(ColumnData::Complex(complex)) = view.data(source) {
+        let mut entries = complex.cells().map(|cell| (cell.path, cell.value));
+        return match of {
+            // The path of a list's cell is a time, of a set's the element.
+            CqlType::Set { .. } => entries.any(|(path, _)| passes(None, path)),
+            CqlType::List { .. } => entries.any(|(_, value)| passes(None, value)),
+            _ => entries.any(|(path, value)| passes(Some(path), value)),
+        };
+    }
+    let Some(value) = view.value(source, scratch) else { return false };
+    let is_map = matches!(of, CqlType::Map { .. });
+    let Ok(mut parts) = Parts::new(value, if is_map { 2 } else { 1 }) else { return false };
+    while let Some(Ok(Some(part))) = parts.next() {
+        let found = match is_map {
+            false => passes(None, part),
+            true => match parts.next() {
+                Some(Ok(Some(value))) => passes(Some(part), value),
+                _ => false,
+            },
+        };
+        if found {
+            return true;
+        }
+    }
+    false
 }

@@ -22,10 +22,10 @@ use crate::scope::{Scope, TableNames};
 use crate::terms::Term;
 
 pub(crate) use clustering::Rows;
-pub(crate) use filter::RowFilter;
+pub(crate) use filter::{RowFilter, any_element};
 pub(crate) use partition::{Partitions, check_key_length};
 pub(crate) use product::{COMBINATIONS_MAX, too_many};
-pub(crate) use relation::existing_column;
+pub(crate) use relation::{check_duration_slice, contained_type, existing_column, is_slice, symbol};
 pub(crate) use spelled::{after, before, spell_token_of_key};
 
 use partition::TokenRestriction;
@@ -330,6 +330,11 @@ impl Restrictions {
         let points: usize =
             self.clustering.iter().filter(|r| r.is_equal() || r.is_in()).map(|r| r.columns.len()).sum();
         points == self.clustering_count
+    }
+
+    /// Is a clustering column restricted by IN?
+    pub(crate) fn clustering_is_in(&self) -> bool {
+        self.clustering.iter().any(Restriction::is_in)
     }
 
     /// Does a restricted column lie beside the key, or does the key need filtering?

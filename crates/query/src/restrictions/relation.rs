@@ -46,7 +46,7 @@ pub(super) fn restricted(column: &Column) -> Restricted {
 }
 
 /// The operator as messages show it.
-pub(super) fn symbol(operator: Operator) -> &'static str {
+pub(crate) fn symbol(operator: Operator) -> &'static str {
     match operator {
         Operator::Equal => "=",
         Operator::NotEqual => "!=",
@@ -106,11 +106,9 @@ impl Relations<'_> {
             refuse!("Unsupported \"!=\" relation: {relation}");
         }
         let column = existing_column(self.table, name)?;
-        if matches!(
-            operator,
-            Operator::Less | Operator::LessOrEqual | Operator::Greater | Operator::GreaterOrEqual
-        ) {
-            check_duration_slice(&column.cql_type)?;
+        if is_slice(operator) {
+            let on_durations = || "Slice restrictions are not supported on duration columns".into();
+            check_duration_slice(&column.cql_type, "restrictions", on_durations)?;
         }
         let part = part_compared(column, symbol(operator), operator)?;
         let receiver = match (part, operator) {
@@ -328,18 +326,8 @@ fn tuple_type(columns: &[&Column]) -> CqlType {
 /// The part of a collection that CONTAINS compares; `None` when the whole value is compared.
 fn part_compared(column: &Column, shown: &str, operator: Operator) -> Result<Option<CqlType>, QueryError> {
     let (name, of) = (&column.name, &column.cql_type);
-    if operator == Operator::ContainsKey {
-        return match of {
-            CqlType::Map { key, .. } => Ok(Some((**key).clone())),
-            _ => refuse!("Cannot use CONTAINS KEY on non-map column {name}"),
-        };
-    }
-    if operator == Operator::Contains {
-        return match of {
-            CqlType::List { element, .. } | CqlType::Set { element, .. } => Ok(Some((**element).clone())),
-            CqlType::Map { value, .. } => Ok(Some((**value).clone())),
-            _ => refuse!("Cannot use CONTAINS on non-collection column {name}"),
-        };
+    if let Some(part) = contained_type(column, operator)? {
+        return Ok(Some(part));
     }
     match of {
         CqlType::UserDefined { frozen: false, .. } => {
@@ -352,19 +340,52 @@ fn part_compared(column: &Column, shown: &str, operator: Operator) -> Result<Opt
     }
 }
 
-fn check_duration_slice(of: &CqlType) -> Result<(), QueryError> {
+/// The type of what CONTAINS or CONTAINS KEY looks for in a column; `None` of other comparisons.
+///
+/// # Errors
+/// The column has no such parts.
+pub(crate) fn contained_type(column: &Column, operator: Operator) -> Result<Option<CqlType>, QueryError> {
+    let (name, of) = (&column.name, &column.cql_type);
+    match operator {
+        Operator::ContainsKey => match of {
+            CqlType::Map { key, .. } => Ok(Some((**key).clone())),
+            _ => refuse!("Cannot use CONTAINS KEY on non-map column {name}"),
+        },
+        Operator::Contains => match of {
+            CqlType::List { element, .. } | CqlType::Set { element, .. } => Ok(Some((**element).clone())),
+            CqlType::Map { value, .. } => Ok(Some((**value).clone())),
+            _ => refuse!("Cannot use CONTAINS on non-collection column {name}"),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// Does it ask for what lies on one side of a value?
+pub(crate) fn is_slice(operator: Operator) -> bool {
+    matches!(operator, Operator::Less | Operator::LessOrEqual | Operator::Greater | Operator::GreaterOrEqual)
+}
+
+/// Durations have no order: `what` is what would need one, and `on_durations` what is told of a duration by itself.
+///
+/// # Errors
+/// There are durations in values of that type.
+pub(crate) fn check_duration_slice(
+    of: &CqlType,
+    what: &str,
+    on_durations: impl FnOnce() -> String,
+) -> Result<(), QueryError> {
     if !references_duration(of) {
         return Ok(());
     }
     match of {
         CqlType::List { .. } | CqlType::Set { .. } | CqlType::Map { .. } => {
-            refuse!("Slice restrictions are not supported on collections containing durations")
+            refuse!("Slice {what} are not supported on collections containing durations")
         }
-        CqlType::Tuple(_) => refuse!("Slice restrictions are not supported on tuples containing durations"),
+        CqlType::Tuple(_) => refuse!("Slice {what} are not supported on tuples containing durations"),
         CqlType::UserDefined { .. } => {
-            refuse!("Slice restrictions are not supported on UDTs containing durations")
+            refuse!("Slice {what} are not supported on UDTs containing durations")
         }
-        _ => refuse!("Slice restrictions are not supported on duration columns"),
+        _ => Err(QueryError::invalid(on_durations())),
     }
 }
 

@@ -189,6 +189,7 @@ impl<'a> Groups<'a> {
         RowsResult {
             columns: self.plan.columns.clone(),
             metadata_id: self.plan.metadata_id,
+            varies: false,
             paging_state,
             body: RowsBody::Computed(self.out),
         }

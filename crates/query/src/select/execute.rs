@@ -127,6 +127,10 @@ pub(crate) async fn execute(
     if plan.is_aggregate() {
         return Box::pin(Groups::new(plan, bindings, now).run(&mut scan, amounts)).await;
     }
+    if reader.consistency.is_serial() && page_size.is_none() && scan.has_several_keys() {
+        // As in Cassandra, which reads such partitions one by one when the answer is given in pages.
+        refuse!("SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time");
+    }
     let read = if is_sorted {
         let everything = Amounts { left: u32::MAX, page: u32::MAX, ..amounts };
         let all = Box::pin(scan.collect(everything)).await?;
@@ -144,7 +148,13 @@ pub(crate) async fn execute(
             RowsBody::Computed(Box::pin(computing).await?)
         }
     };
-    Ok(RowsResult { columns: plan.columns.clone(), metadata_id: plan.metadata_id, paging_state, body })
+    Ok(RowsResult {
+        columns: plan.columns.clone(),
+        metadata_id: plan.metadata_id,
+        paging_state,
+        varies: false,
+        body,
+    })
 }
 
 /// The pages of one SELECT.
@@ -235,6 +245,11 @@ impl<'a> Scan<'a> {
             has_read: false,
             deadline: Deadline::of(reader.timeouts, kind),
         })
+    }
+
+    /// Is it of several partitions that are named by their keys?
+    fn has_several_keys(&self) -> bool {
+        matches!(&self.command.target, ReadTarget::Keys(keys) if keys.len() > 1)
     }
 
     /// Where the scan stands.

@@ -28,6 +28,7 @@ mod virtual_read;
 pub(crate) use cells::RowView;
 pub(crate) use execute::{Reader, execute};
 pub use plain::PlainRow;
-pub(crate) use plan::{SelectPlan, plan};
+pub(crate) use plan::{SelectPlan, plan, projection};
+pub(crate) use plan_selector::source_of;
 pub use rows::Projection;
 pub(crate) use rows::{ComputedRows, Source, StoredRows};

@@ -49,6 +49,14 @@ pub struct Projection {
 }
 
 impl Projection {
+    /// Where the cells of a static or regular column are.
+    pub(crate) fn slot_of(&self, id: ColumnId) -> Option<Source> {
+        let place = |columns: &[SlotColumn]| columns.binary_search_by_key(&id, |slot| slot.id).ok();
+        place(&self.static_columns)
+            .map(Source::Static)
+            .or_else(|| place(&self.regular_columns).map(Source::Regular))
+    }
+
     /// Says where the columns of the result come from.
     pub(crate) fn put_sources(&mut self, sources: Vec<Source>) {
         let slot = |source: &Source| match source {

@@ -43,6 +43,11 @@ pub(super) struct Wanted<'a> {
     pub(super) known_metadata_id: Option<&'a [u8]>,
 }
 
+impl Wanted<'static> {
+    /// With all that there is to say.
+    pub(super) const AFRESH: Self = Wanted { skip_metadata: false, known_metadata_id: None };
+}
+
 impl From<Response> for Answer {
     fn from(response: Response) -> Self {
         Answer::Envelope(Box::new(response.into()))

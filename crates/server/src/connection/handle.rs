@@ -169,6 +169,7 @@ impl Job {
                 Response::SchemaChange(change)
             }
             ResponseKind::Rows(result) => {
+                let wanted = if result.varies { Wanted::AFRESH } else { wanted };
                 let described = self.server.metadata.describe(&result.metadata_id, &result.columns, wanted);
                 let rows = RowsAnswer { result, described };
                 if warnings.is_empty() {

@@ -219,7 +219,7 @@ impl Client {
     }
 
     /// Waits, but not for ever: a node that lives answers.
-    async fn in_time<T>(&self, work: impl Future<Output = Result<T, Ended>>) -> Result<T, Ended> {
+    pub(crate) async fn in_time<T>(&self, work: impl Future<Output = Result<T, Ended>>) -> Result<T, Ended> {
         match tokio::time::timeout(PATIENCE, work).await {
             Ok(done) => done,
             Err(_) if self.world.hosts.is_alive(self.node) => Err(wrong(format!(
@@ -384,7 +384,7 @@ impl Client {
         *timestamp
     }
 
-    fn note(&self, line: impl std::fmt::Display) {
+    pub(crate) fn note(&self, line: impl std::fmt::Display) {
         self.world.note(format_args!("node {}, client {}: {line}", self.node, self.number));
     }
 }

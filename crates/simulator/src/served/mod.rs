@@ -19,6 +19,7 @@
 //! | what is done to its schema, and when it is idle? | `operator.rs` |
 //! | what is done to it while it serves? | `manager.rs`, `spoiler.rs`, `flaky_disk.rs` |
 //! | what do clients do? | `client.rs`, `statement.rs`, `connection.rs` |
+//! | who counts together, by changes with a condition? | `rivals.rs` |
 //! | what may they see? | `model.rs`, `expiry.rs`, `shown.rs` |
 //! | which ways did requests take? | `../ways.rs` |
 
@@ -32,6 +33,7 @@ mod manager;
 mod model;
 mod operator;
 mod plan;
+mod rivals;
 mod shown;
 mod spoiler;
 mod statement;

@@ -24,6 +24,7 @@ use super::flaky_disk::{Failures, FlakyDisk};
 use super::fuse::Fuse;
 use super::model::Model;
 use super::plan::{Ending, Plan};
+use super::rivals::{Ledger, Rival};
 use super::shown::{Shown, rows_of};
 use super::spoiler::Spoiled;
 use super::statement::Read;
@@ -35,6 +36,8 @@ use crate::scenario::Violation;
 use crate::ways::Way;
 
 const CLIENT_COUNT: usize = 3;
+/// Those who count together; each has what a client of the same number has prepared.
+const RIVAL_COUNT: usize = 3;
 const PORT: u16 = 9042;
 /// Rounds of a life, if it lasts.
 const ROUND_COUNT: u64 = 3;
@@ -46,6 +49,8 @@ pub(crate) struct Tenant {
     pub(super) node: usize,
     pub(super) model: Rc<RefCell<Model>>,
     timestamp: Rc<RefCell<i64>>,
+    /// What rivals know of the rows that they count up.
+    ledger: Rc<RefCell<Ledger>>,
     /// A table whose truncation was sent and not answered, or that it was dropped.
     pub(super) truncating: RefCell<Option<Table>>,
     /// Columns that the narrow table was given, and one that it may have been given.
@@ -87,6 +92,7 @@ impl Tenant {
             node,
             model: Rc::default(),
             timestamp: Rc::default(),
+            ledger: Rc::default(),
             truncating: RefCell::default(),
             columns: RefCell::default(),
             has_schema: RefCell::default(),
@@ -274,10 +280,15 @@ impl Tenant {
                     self.spoil(&spoiling).await;
                 }
             };
+            let rivals: Vec<_> =
+                (0..RIVAL_COUNT).map(|number| self.rival(life, round, number, plan, fuse)).collect();
+            let rivalling = rivals.iter().map(|rival| rival.work(dice.between(1, 6)));
+            let rivalling = futures_util::future::join_all(rivalling);
             let managing = self.dice(life, 50 + round);
             let managing = self.manage(&managing, plan.spoils_reads);
-            let (done, managed, (), ()) = tokio::join!(working, managing, self.disturb(&dice), spoiling);
-            done.into_iter().collect::<Result<(), _>>()?;
+            let (done, rivalled, managed, (), ()) =
+                tokio::join!(working, rivalling, managing, self.disturb(&dice), spoiling);
+            done.into_iter().chain(rivalled).collect::<Result<(), _>>()?;
             managed?;
             self.failures.clear();
             self.between_rounds(&dice).await?;
@@ -301,6 +312,13 @@ impl Tenant {
             prepared: Rc::clone(&self.prepared[number]),
             fuse: Rc::clone(fuse),
         }
+    }
+
+    /// One of those that count together. What they prepare they know each by itself.
+    fn rival(&self, life: u64, round: u64, number: usize, plan: &Plan, fuse: &Rc<Fuse>) -> Rival {
+        let client = self.client(life, round, number, plan, fuse);
+        let dice = self.dice(life, 200 + 10 * round + number as u64);
+        Rival { client: Client { dice, ..client }, ledger: Rc::clone(&self.ledger) }
     }
 
     /// The network breaks connections, or is silent for a while.

@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use rows::{Mutation, PartitionKey, RowInPlace};
 use runtime::Plant;
+use schema::TableId;
 use stdx::index_set::IndexSet;
 
-use crate::shard::{VisitingRead, VisitingWrite, write_units};
-use crate::{HashedRow, Lookups, LookupsSent, Outcomes, Shard, ShardHandle, StorageError, Unit, Wait};
+use crate::shard::{VisitingRead, VisitingWrite, claims, write_units};
+use crate::{Claim, HashedRow, Lookups, LookupsSent, Outcomes, Shard, ShardHandle, StorageError, Unit, Wait};
 use read::{ReadCommand, ReadPage};
 
 /// What waits is boxed: most requests are over before they come to it, and need no room for it.
@@ -156,6 +157,57 @@ impl ShardHandle {
                 Box::pin(self.on(owner, move |shard| async move { shard.write(&mutations).await })).await?
             }
         }
+    }
+
+    /// Claims a partition of that owner, as soon as nobody else does: see [`Claim`].
+    ///
+    /// # Errors
+    /// `ShardBusy` or `ShardGone`.
+    ///
+    /// # Cancel safety
+    /// Dropped, the place in the queue is given up.
+    pub async fn claim(
+        &self,
+        owner: usize,
+        table: TableId,
+        key: &PartitionKey,
+    ) -> Result<Claim, StorageError> {
+        let claimable = if owner == self.local().index() {
+            claims::claimable(self.local(), table, key)
+        } else if let Some(claimable) = self.visit(owner, |shard| claims::claimable(shard, table, key)) {
+            claimable
+        } else {
+            let key = key.clone();
+            let find = move |shard: Rc<Shard>| async move { claims::claimable(&shard, table, &key) };
+            Box::pin(self.ask(owner, find)).await?
+        };
+        Ok(claims::claim(claimable).await)
+    }
+
+    /// Writes mutations of a partition that is claimed, as one record. The claim ends when they stand in the log and
+    /// the memtable; this returns when they are on the disk, whatever the sync mode.
+    ///
+    /// # Errors
+    /// As [`crate::Shard::write`], and `ShardBusy` or `ShardGone`.
+    ///
+    /// # Cancel safety
+    /// As [`crate::Shard::write`].
+    pub async fn write_claimed(
+        &self,
+        owner: usize,
+        mutations: Vec<Mutation>,
+        claim: Claim,
+    ) -> Result<(), StorageError> {
+        self.on(owner, move |shard| async move { claims::write_claimed(&shard, &mutations, claim).await }).await?
+    }
+
+    /// Returns when everything that was written under a claim on that owner so far is on the disk: who has read it may
+    /// be told.
+    ///
+    /// # Errors
+    /// The log failed; `ShardBusy` or `ShardGone`.
+    pub async fn claimed_settled(&self, owner: usize) -> Result<(), StorageError> {
+        self.ask(owner, |shard: Rc<Shard>| async move { claims::claimed_settled(&shard).await }).await?
     }
 
     #[expect(unsafe_code, reason = "visits ask for a promise that the compiler cannot check")]

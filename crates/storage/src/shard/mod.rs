@@ -12,6 +12,7 @@
 //! | how does the shard learn of a new schema? | `definitions.rs` |
 //! | how is a write taken? | `write.rs` |
 //! | when do those end that are under way? | `writes_under_way.rs` |
+//! | how do changes with a condition come one after the other? | `claims.rs` |
 //! | how is a page read? | `read.rs` |
 //! | how is the only row of a partition read? | `read_row.rs` |
 //! | how are all rows of partitions? | `read_partitions.rs` |
@@ -31,6 +32,7 @@
 //! | what may other shards do here while this one sleeps? | `visit.rs` |
 //! | what becomes of reads that they began? | `left_reads.rs` |
 
+pub(crate) mod claims;
 mod definitions;
 mod fetch;
 mod housekeeping;
@@ -79,6 +81,7 @@ use crate::{Layout, StorageError, StorageOptions};
 use prefetch::Prefetcher;
 pub(crate) use visit::{VisitingRead, VisitingWrite};
 
+pub use claims::Claim;
 pub use logged::{HeldLog, Logged, LoggedMutations};
 pub use lookups::{HashedRow, Lookups, LookupsSent};
 pub use quarantined::quarantined;
@@ -98,6 +101,7 @@ pub struct Shard {
     visits: visit::Visits,
     schema: RefCell<Arc<Schema>>,
     writes: writes_under_way::WritesUnderWay,
+    claims: claims::Claims,
     /// What reads that are under way work in.
     read_memory: read_memory::ReadMemory,
     /// Told when a table may have another `memtable_flush_period_in_ms` than before.
@@ -232,6 +236,7 @@ impl Shard {
             layout,
             visits: visit::Visits::default(),
             writes: writes_under_way::WritesUnderWay::default(),
+            claims: claims::Claims::default(),
             schema: RefCell::new(schema),
             periods_changed: Rc::default(),
             log_segment: Cell::new(0),

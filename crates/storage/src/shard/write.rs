@@ -367,7 +367,7 @@ impl Shard {
         }
         match wait {
             Wait::Never => Ok(()),
-            Wait::Synced => Ok(self.shared.log.sync().await?),
+            Wait::Synced => Ok(self.shared.log.on_disk(position).await?),
             Wait::SyncMode if self.shared.runtime.plants.has(Plant::UnsyncedAcknowledgement) => Ok(()),
             // All units were appended without an await in between: a log that fails and begins anew fails all of
             // them or none.

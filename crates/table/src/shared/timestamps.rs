@@ -96,6 +96,12 @@ impl Timestamps {
         next
     }
 
+    /// The next one, in µs, and later than all that any shard of the node gave so far.
+    pub fn next_after_all(&self) -> i64 {
+        self.believe(self.latest());
+        self.next()
+    }
+
     /// None that the node gave so far or has heard of is above this one, in µs: what other nodes are told.
     pub fn latest(&self) -> i64 {
         self.clock.now_micros().max(self.greatest())
@@ -154,6 +160,25 @@ mod tests {
                 assert!(next > before && seen.insert(next), "{next} after {before}");
             }
         }
+    }
+
+    #[test]
+    fn one_that_is_after_all_is_after_those_of_other_shards_and_stays_near_the_clock() {
+        let clock = Arc::new(ManualClock::new(1_000));
+        let node = Arc::default();
+        let shard =
+            |shard| Timestamps::new(Arc::<ManualClock>::clone(&clock), shard, 2, 0, Arc::clone(&node));
+        let shards = [shard(0), shard(1)];
+        let mut last = 0;
+        for step in 0..10_000i64 {
+            clock.set_micros(1_000 + 4 * step);
+            let (one, other) = (&shards[(step % 2) as usize], &shards[(1 - step % 2) as usize]);
+            let plain = one.next();
+            let given = other.next_after_all();
+            assert!(given > plain && given > last, "{given} after {plain} and {last}");
+            last = given;
+        }
+        assert!(last < 1_000 + 40_000 + AHEAD + 2 * LEAD_MAX, "{last}");
     }
 
     #[test]

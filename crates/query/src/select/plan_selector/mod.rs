@@ -222,11 +222,7 @@ impl<'t> Selectors<'t> {
 }
 
 /// Where a projection has the value of a column.
-pub(in crate::select) fn source_of(
-    projection: &Projection,
-    id: schema::ColumnId,
-    kind: ColumnKind,
-) -> Source {
+pub(crate) fn source_of(projection: &Projection, id: schema::ColumnId, kind: ColumnKind) -> Source {
     let slot = |columns: &[SlotColumn]| columns.partition_point(|slot| slot.id < id);
     match kind {
         ColumnKind::PartitionKey(position) => Source::PartitionKey(position.into()),
