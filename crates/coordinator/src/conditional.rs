@@ -1,12 +1,14 @@
-//! How a change with a condition is made: under a claim on its partition.
+//! How a change with a condition is made: under a claim on its partition, and in a ring as the replicas agree.
 //!
 //! ```text
-//!   claim ─► read ─► (the statement decides) ─┬─► write: log and memtable, then the disk
-//!                                             └─► leave: nothing is written, what was read waits for the disk
+//!   claim ─► ready ─► read ─► (the statement decides) ─┬─► write: it is made
+//!              ▲                                       └─► leave: it is not, and what was read may be told
+//!              └──────────────── others came before ──────┘
 //! ```
 //!
 //! The one replica of a table of a node that is alone is the shard that owns the partition, and its claims are all there
-//! is to agree on. In a ring of several nodes replicas have to agree among themselves, which is not built yet.
+//! is to agree on: who has one is ready, and nobody comes before. In a ring a claim only keeps this node's own clients
+//! apart; what they do is agreed on by the replicas ([`Agreement`]).
 
 use std::collections::BTreeSet;
 
@@ -15,12 +17,15 @@ use rows::{Mutation, PartitionKey};
 use runtime::trace;
 use schema::TableId;
 use storage::Claim;
+use tokio::time::Instant;
 
 use crate::admission::Admitted;
-use crate::{Consistency, Coordinator, CoordinatorError};
+use crate::replicas::ReplicaError;
+use crate::replicas::agreement::Agreement;
+use crate::write::come_to;
+use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
 
-/// What is told of a change with a condition on a table of a ring.
-const NOT_IN_A_RING: &str = "A conditional update (IF) in a ring of several nodes";
+pub use crate::replicas::agreement::{Ready, Settled};
 
 /// The levels of a change with a condition.
 #[derive(Clone, Copy, Debug)]
@@ -31,20 +36,23 @@ pub struct ConditionalLevels {
     pub write: Consistency,
 }
 
-/// A partition that nobody else changes by a condition, until this is dropped.
-#[derive(Debug)]
+/// A partition that no other client of this node changes by a condition, until this is dropped.
 pub struct ClaimedPartition {
     coordinator: Coordinator,
+    table: TableId,
     owner: usize,
     admitted: Admitted,
-    claim: Claim,
+    /// `None` once it has ended.
+    claim: Option<Claim>,
+    /// With the other replicas; `None` when there are none.
+    agreement: Option<Agreement>,
 }
 
 impl Coordinator {
     /// Claims a partition for a change with a condition, as soon as nobody else does.
     ///
     /// # Errors
-    /// `Unavailable` and `Overloaded`, and in a ring `NotBuilt`: nothing was done.
+    /// `Unavailable` and `Overloaded`: nothing was done.
     ///
     /// # Cancel safety
     /// Dropped, the place in the queue is given up.
@@ -54,34 +62,91 @@ impl Coordinator {
         key: &PartitionKey,
         levels: ConditionalLevels,
     ) -> Result<ClaimedPartition, CoordinatorError> {
-        if self.replicas_of(table).is_some() {
-            return Err(CoordinatorError::NotBuilt { what: NOT_IN_A_RING });
-        }
+        let replicas = self.replicas_of(table);
         // Both before anything is done: nobody is told after a write that its level can not be had.
-        self.admit(table, levels.agreement)?;
-        let admitted = self.admit(table, levels.write)?;
+        let admitted = match &replicas {
+            None => {
+                self.admit(table, levels.agreement)?;
+                self.admit(table, levels.write)?
+            }
+            Some(replicas) => {
+                for level in [levels.agreement, levels.write] {
+                    replicas.check_level(table, key.token, level)?;
+                }
+                Admitted::by_ring()
+            }
+        };
         let owner = self.owners().of(key.token);
         trace::note(|| "Waiting for other conditional changes of the partition".into());
-        let claim = self.shards_for(admitted).claim(owner, table, key).await?;
-        Ok(ClaimedPartition { coordinator: self.clone(), owner, admitted, claim })
+        let claim = Some(self.shards_for(admitted).claim(owner, table, key).await?);
+        let patience = self.patience(TimeoutKind::Write);
+        let agreement =
+            replicas.map(|replicas| Agreement::new(replicas, table, key.clone(), levels, patience));
+        Ok(ClaimedPartition { coordinator: self.clone(), table, owner, admitted, claim, agreement })
     }
 
-    /// Waits until whatever a read at a serial level may have seen of changes with conditions is on the disk.
-    pub(crate) async fn settle_serial_read(&self, command: &ReadCommand) -> Result<(), CoordinatorError> {
+    /// Makes sure that a read of one partition, which begins behind this, shows all conditional changes that were made
+    /// before, and none that could be lost. For others it does what there is to be done.
+    pub(crate) async fn settle_serial(
+        &self,
+        command: &ReadCommand,
+        level: Consistency,
+    ) -> Result<(), CoordinatorError> {
         let ReadTarget::Keys(keys) = &command.target else { return Ok(()) };
-        let owners: BTreeSet<usize> = keys.iter().map(|key| self.owners().of(key.token)).collect();
-        for owner in owners {
-            self.shard().claimed_settled(owner).await?;
+        if self.replicas_of(command.table.id()).is_none() {
+            let owners: BTreeSet<usize> = keys.iter().map(|key| self.owners().of(key.token)).collect();
+            for owner in owners {
+                self.shard().claimed_settled(owner).await?;
+            }
+            return Ok(());
+        }
+        let levels = ConditionalLevels { agreement: level, write: level };
+        for key in keys {
+            let mut claimed = self.claim(command.table.id(), key, levels).await?;
+            loop {
+                claimed.ready().await?;
+                if claimed.leave().await? == Settled::Done {
+                    break;
+                }
+            }
         }
         Ok(())
     }
 }
 
 impl ClaimedPartition {
-    /// A timestamp in µs, later than all that this node has given, on whichever shard: what is written with it stands
-    /// above all that was read, unless clients gave timestamps of the future.
-    pub fn next_timestamp(&self) -> i64 {
-        self.coordinator.shard().local().timestamps().next_after_all()
+    /// Makes good what others have left unfinished.
+    ///
+    /// # Errors
+    /// Too few replicas live or have answered; `InDoubt` when what was proposed before may have been made.
+    pub async fn ready(&mut self) -> Result<Ready, CoordinatorError> {
+        let Some(agreement) = &mut self.agreement else { return Ok(Ready::ToDecide) };
+        let deadline = Instant::now() + self.coordinator.patience(TimeoutKind::Contention);
+        loop {
+            if let Some(replicas) = self.coordinator.replicas_of(self.table) {
+                agreement.renew(replicas);
+            }
+            match agreement.ready(deadline).await {
+                Err(ReplicaError::Outdated { epoch }) => {
+                    come_to(&self.coordinator, epoch, TimeoutKind::Contention).await?;
+                }
+                outcome => return Ok(outcome?),
+            }
+        }
+    }
+
+    /// A timestamp in µs for what is decided now: on a node that is alone later than all that it has given, on whichever
+    /// shard, so that it stands above all that was read unless clients gave timestamps of the future.
+    pub fn timestamp(&self) -> i64 {
+        match &self.agreement {
+            Some(agreement) => agreement.timestamp(),
+            None => self.coordinator.shard().local().timestamps().next_after_all(),
+        }
+    }
+
+    /// Was a change proposed of which nobody knows whether it was made?
+    pub fn is_in_doubt(&self) -> bool {
+        self.agreement.as_ref().is_some_and(Agreement::is_in_doubt)
     }
 
     /// Reads rows of the partition.
@@ -89,30 +154,58 @@ impl ClaimedPartition {
     /// # Errors
     /// As [`Coordinator::read`].
     pub async fn read(&self, command: &ReadCommand) -> Result<ReadPage, CoordinatorError> {
-        self.coordinator.read_from(self.admitted, self.owner, command).await
+        match &self.agreement {
+            None => self.coordinator.read_from(self.admitted, self.owner, command).await,
+            Some(agreement) => {
+                let patience = self.coordinator.patience(TimeoutKind::Read);
+                Ok(agreement.replicas().read(command, agreement.level(), patience).await?)
+            }
+        }
     }
 
-    /// Writes mutations of the partition, all or none. The next one may claim the partition as soon as these can be
-    /// read; this returns when they are on the disk.
+    /// Writes a mutation of the partition, unless others came before. On a node that is alone the next one may claim the
+    /// partition as soon as it can be read; this returns when it is on the disk.
     ///
     /// # Errors
     /// Nothing is written after `Overloaded`; after others it may be.
     ///
     /// # Cancel safety
     /// Dropped, the write may stand.
-    pub async fn write(self, mutations: Vec<Mutation>) -> Result<(), CoordinatorError> {
+    pub async fn write(&mut self, mutation: Mutation) -> Result<Settled, CoordinatorError> {
+        assert!(self.claim.is_some(), "who writes has claimed the partition");
         trace::note(|| "Committing a conditional change".into());
-        let ClaimedPartition { coordinator, owner, admitted, claim } = self;
-        Ok(coordinator.shards_for(admitted).write_claimed(owner, mutations, claim).await?)
+        if self.agreement.is_some() {
+            return self.settle(Some(mutation)).await;
+        }
+        if let Some(claim) = self.claim.take() {
+            let shards = self.coordinator.shards_for(self.admitted);
+            shards.write_claimed(self.owner, vec![mutation], claim).await?;
+        }
+        Ok(Settled::Done)
     }
 
-    /// Lets the next one claim the partition; returns when what was read here may be told.
+    /// Leaves the partition as it is, for good on a node that is alone; returns when what was read may be told, unless others came before.
     ///
     /// # Errors
-    /// The log failed.
-    pub async fn leave(self) -> Result<(), CoordinatorError> {
-        let ClaimedPartition { coordinator, owner, admitted, claim } = self;
-        drop(claim);
-        Ok(coordinator.shards_for(admitted).claimed_settled(owner).await?)
+    /// The log failed, or too few replicas have answered.
+    pub async fn leave(&mut self) -> Result<Settled, CoordinatorError> {
+        if self.agreement.is_some() {
+            return self.settle(None).await;
+        }
+        self.claim = None;
+        self.coordinator.shards_for(self.admitted).claimed_settled(self.owner).await?;
+        Ok(Settled::Done)
+    }
+
+    async fn settle(&mut self, mutation: Option<Mutation>) -> Result<Settled, CoordinatorError> {
+        let Some(agreement) = &mut self.agreement else { return Ok(Settled::Done) };
+        let deadline = Instant::now() + self.coordinator.patience(TimeoutKind::Write);
+        match agreement.settle(mutation, deadline).await {
+            Err(ReplicaError::Outdated { epoch }) => {
+                come_to(&self.coordinator, epoch, TimeoutKind::Write).await?;
+                Ok(Settled::Again)
+            }
+            outcome => Ok(outcome?),
+        }
     }
 }

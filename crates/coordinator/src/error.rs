@@ -36,9 +36,9 @@ pub enum CoordinatorError {
     /// Something was sent, and too few replicas did it.
     #[error("{0}")]
     TooFew(TooFew),
-    /// Nothing was done, and we can not do it yet.
-    #[error("{what} is not supported yet")]
-    NotBuilt { what: &'static str },
+    /// A conditional change may have been made.
+    #[error("it is not known whether a conditional change was made")]
+    InDoubt,
     #[error("table {table} does not exist")]
     NoTable { table: String },
     #[error("the batch of {batch_bytes} bytes is larger than the {batch_bytes_max} allowed")]

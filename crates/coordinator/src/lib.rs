@@ -47,7 +47,7 @@ mod write;
 
 pub use batch::BatchProgress;
 pub use batch_replay::BatchReplay;
-pub use conditional::{ClaimedPartition, ConditionalLevels};
+pub use conditional::{ClaimedPartition, ConditionalLevels, Ready, Settled};
 pub use consistency::Consistency;
 pub use error::CoordinatorError;
 pub use handle::{Coordinator, Node};

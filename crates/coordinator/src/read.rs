@@ -46,6 +46,10 @@ impl Coordinator {
                 ReadTarget::Keys(_) => TimeoutKind::Read,
                 ReadTarget::Range(_) => TimeoutKind::Range,
             };
+            if consistency.is_serial() {
+                // Before the read: whatever was changed is there then.
+                Box::pin(self.settle_serial(command, consistency)).await?;
+            }
             // Boxed, as below.
             let patience = self.patience(kind).min(patience_within(time));
             return Box::pin(read_until_current(self, replicas, command, consistency, (kind, patience)))
@@ -54,7 +58,8 @@ impl Coordinator {
         let admitted = self.admit(command.table.id(), consistency)?;
         let page = self.read_from_owners(admitted, command).await?;
         if consistency.is_serial() {
-            Box::pin(self.settle_serial_read(command)).await?;
+            // Behind the read: whatever it has seen is on the disk then.
+            Box::pin(self.settle_serial(command, consistency)).await?;
         }
         Ok(page)
     }

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use cluster::MetadataLog;
-use coordinator::{BatchProgress, BatchReplay, Consistency, Coordinator, CoordinatorError};
+use coordinator::{
+    BatchProgress, BatchReplay, ConditionalLevels, Consistency, Coordinator, CoordinatorError,
+};
+use futures_util::FutureExt;
 use read::{ReadCommand, ReadTarget};
 use rows::{
     CellRef, Clustering, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey, RingRange,
@@ -85,6 +89,26 @@ fn a_batch_of_one_shard_is_not_recorded() {
         let command = node.command(&node.table("k", "t"), ReadTarget::Keys(keys));
         let page = coordinator.read(&command, Consistency::One).await.expect("reads");
         assert_eq!(page.partitions.len(), 2);
+    });
+}
+
+#[test]
+fn a_claimed_partition_is_written_under_its_claim_and_once() {
+    run(async {
+        let node = Node::start().await;
+        let key = node.keys_of(ROOMY).next().expect("there are many");
+        let levels = ConditionalLevels { agreement: Consistency::Serial, write: Consistency::One };
+        let coordinator = node.coordinator();
+        let table = node.table("k", "t").id();
+        let mut claimed = coordinator.claim(table, &key, levels).await.expect("nobody else has it");
+        claimed.write(node.insert(key.clone(), "first")).await.expect("it is written");
+        let again = claimed.write(node.insert(key.clone(), "second"));
+        let broken = AssertUnwindSafe(again).catch_unwind().await.expect_err("its claim has ended");
+        let what = broken.downcast_ref::<&str>().copied();
+        assert_eq!(what, Some("who writes has claimed the partition"));
+        let command = node.command(&node.table("k", "t"), ReadTarget::Keys(vec![key]));
+        let page = coordinator.read(&command, Consistency::Serial).await.expect("reads");
+        assert_eq!(page.partitions.len(), 1);
     });
 }
 

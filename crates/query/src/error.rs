@@ -261,7 +261,9 @@ impl QueryError {
             }
             CoordinatorError::TooFew(too_few) => QueryError::of_too_few(too_few, consistency, write_type),
             CoordinatorError::RingRefuses { what } => QueryError::invalid(what),
-            CoordinatorError::NotBuilt { what } => QueryError::unsupported(what),
+            CoordinatorError::InDoubt => {
+                QueryError::CasWriteUnknown { consistency, received: 0, block_for: 1 }
+            }
             CoordinatorError::BatchTooLarge { .. } => QueryError::invalid("Batch too large"),
             // As Cassandra 5's MutationExceededMaxSizeException.
             CoordinatorError::NoTable { .. }
@@ -297,6 +299,9 @@ impl QueryError {
             tracing::warn!(%address, %failure, is_write, "a replica has failed");
         }
         match (is_write, replicas.failed.is_empty()) {
+            (true, true) if write_type == WriteType::Cas => {
+                QueryError::CasWriteTimeout { consistency, received, block_for: required }
+            }
             (true, true) => {
                 QueryError::WriteTimeout { consistency, received, block_for: required, write_type }
             }

@@ -89,22 +89,24 @@ fn those_of_one_partition_share_syncs() {
 fn who_waits_for_too_long_has_changed_nothing_and_is_told_so() {
     with_slow_disk(DELAY, async |mut session: Session| {
         session.run("CREATE TABLE t (k int PRIMARY KEY, v int)").await;
-        session.run("INSERT INTO t (k, v) VALUES (1, 0)").await;
-        session.flush().await;
-        session.timeouts.set(TimeoutKind::Contention, Duration::from_millis(1));
-        let late = session.send("UPDATE t SET v = 1 WHERE k = 1 IF v = 0").await.unwrap_err();
+        // It is of another shard: who asks waits for that one, however shortly.
+        let [_, k] = keys(&session);
+        session.run(&format!("INSERT INTO t (k, v) VALUES ({k}, 0)")).await;
+        let update = |from: i32, to: i32| format!("UPDATE t SET v = {to} WHERE k = {k} IF v = {from}");
+        session.timeouts.set(TimeoutKind::Contention, Duration::ZERO);
+        let late = session.send(&update(0, 1)).await.unwrap_err();
         let expected =
             QueryError::CasWriteTimeout { consistency: Consistency::Serial, received: 0, block_for: 1 };
         assert_eq!(late, expected);
         session.timeouts.set(TimeoutKind::Contention, Duration::from_secs(1));
-        session.check("UPDATE t SET v = 1 WHERE k = 1 IF v = 0", &["true"]).await;
+        session.check(&update(0, 1), &["true"]).await;
         session.timeouts.set(TimeoutKind::Write, Duration::from_millis(1));
-        let unknown = session.send("UPDATE t SET v = 2 WHERE k = 1 IF v = 1").await.unwrap_err();
+        let unknown = session.send(&update(1, 2)).await.unwrap_err();
         let expected =
             QueryError::CasWriteUnknown { consistency: Consistency::Serial, received: 0, block_for: 1 };
         assert_eq!(unknown, expected);
         tokio::time::sleep(Duration::from_secs(1)).await;
-        session.check("SELECT v FROM t WHERE k = 1", &["2"]).await;
+        session.check(&format!("SELECT v FROM t WHERE k = {k}"), &["2"]).await;
     });
 }
 

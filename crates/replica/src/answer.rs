@@ -12,6 +12,7 @@ use storage::Outcomes;
 use crate::body::{BodyError, Reader, put_bytes, put_list, put_option, put_row};
 use crate::failure::Failure;
 use crate::page::{page, put_page};
+use crate::paxos::PaxosAnswer;
 
 const WRITTEN: u8 = 1;
 const ROWS: u8 = 2;
@@ -20,6 +21,7 @@ const FAILED: u8 = 4;
 const COMPARED: u8 = 5;
 /// Before another answer: what was done for it.
 const STEPS: u8 = 6;
+const PAXOS: u8 = 7;
 
 /// An answer to a [`Request`](crate::Request).
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +34,9 @@ pub enum Answer {
     Digest(PageDigest),
     /// To a comparison: of each row.
     Compared(Vec<Told>),
-    /// To a read that failed.
+    /// To what was asked about an agreement.
+    Paxos(PaxosAnswer),
+    /// To a read, or a part in an agreement, that failed.
     Failed(Failure),
 }
 
@@ -94,6 +98,10 @@ impl Answer {
                     Told::Unknown => out.put_u8(2),
                 });
             }
+            Answer::Paxos(answer) => {
+                out.put_u8(PAXOS);
+                answer.put(out);
+            }
             Answer::Failed(failure) => {
                 out.put_u8(FAILED);
                 failure.put(out);
@@ -146,6 +154,7 @@ impl Answer {
             ROWS => Answer::Rows(page(reader)?),
             DIGEST => Answer::Digest(PageDigest(reader.u128("digest")?)),
             COMPARED => Answer::Compared(reader.list("rows", told)?),
+            PAXOS => Answer::Paxos(PaxosAnswer::read(reader)?),
             FAILED => Answer::Failed(Failure::read(reader)?),
             _ => return Err(reader.wrong("answer")),
         };

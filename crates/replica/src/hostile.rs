@@ -31,6 +31,7 @@ pub fn read_body(bytes: &[u8]) {
                 Request::put_keep_batch(id, &mutations, &mut again);
             }
             Request::Batch(BatchRequest::Drop { ids }) => Request::put_drop_batches(&ids, &mut again),
+            Request::Paxos(request) => Request::put_paxos(&request, &mut again),
             Request::Read { .. } => return,
         }
         assert_eq!(again, body, "it is written as it was read");

@@ -10,21 +10,25 @@
 //! numbers: both nodes have the same history of the schema, and one that is behind comes so far first.
 //! What is read comes with all its tombstones, or as a hash of that, since another replica may know of more or less.
 
+mod agreeing;
 mod answer;
 mod body;
 mod failure;
 mod fits;
 pub mod hostile;
 mod page;
+mod paxos;
 mod read_request;
 mod request;
 mod service;
 
+pub use agreeing::agree;
 pub use answer::{Answer, Told, Written};
 pub use body::BodyError;
 pub use failure::Failure;
 pub use fits::is_plain_row;
 pub use page::is_in_order;
+pub use paxos::{Ballot, PaxosAnswer, PaxosRequest, Phase, Promise, Proposal};
 pub use read_request::ReadRequest;
 pub use request::{Asked, BatchRequest, DROPPED_TOGETHER_MAX, PlannedOn, Request, Wanted};
 pub use service::{carry_out, check_mutations, read, write};

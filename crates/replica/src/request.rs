@@ -10,6 +10,7 @@ use storage::{KEYS_TOGETHER, Unit};
 use uuid::Uuid;
 
 use crate::body::{BodyError, Reader, put_bytes, put_key, put_list};
+use crate::paxos::PaxosRequest;
 use crate::read_request::ReadRequest;
 
 const WRITE_ALL: u8 = 1;
@@ -21,6 +22,7 @@ const KEEP_BATCH: u8 = 6;
 const DROP_BATCHES: u8 = 7;
 /// Before another request: what is done for it is to be told.
 const TRACED: u8 = 8;
+const PAXOS: u8 = 9;
 
 /// So many logged batches are let go by one message, at most.
 pub const DROPPED_TOGETHER_MAX: usize = 1_024;
@@ -76,6 +78,8 @@ pub enum Request {
     },
     /// Do something for the logged batches of who asks.
     Batch(BatchRequest),
+    /// Take part in agreeing on a conditional change.
+    Paxos(Box<PaxosRequest>),
 }
 
 /// What is asked of a node that keeps logged batches of others.
@@ -194,6 +198,12 @@ impl Request {
         });
     }
 
+    /// Appends a request about an agreement.
+    pub fn put_paxos(request: &PaxosRequest, out: &mut BytesMut) {
+        out.put_u8(PAXOS);
+        request.put(out);
+    }
+
     /// What Cassandra calls such a message, without its `_REQ`.
     pub fn verb(&self) -> &'static str {
         match self {
@@ -202,6 +212,7 @@ impl Request {
             Request::Read { .. } | Request::Compare { .. } => "READ",
             Request::Batch(BatchRequest::Keep { .. }) => "BATCH_STORE",
             Request::Batch(BatchRequest::Drop { .. }) => "BATCH_REMOVE",
+            Request::Paxos(request) => request.verb(),
         }
     }
 
@@ -235,6 +246,7 @@ impl Request {
                 }
                 Request::Batch(BatchRequest::Drop { ids })
             }
+            PAXOS => Request::Paxos(Box::new(PaxosRequest::read(reader)?)),
             _ => return Err(reader.wrong("request")),
         })
     }

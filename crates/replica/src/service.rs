@@ -14,6 +14,7 @@ use schema::TableId;
 use stdx::index_set::IndexSet;
 use storage::{HashedRow, LookupsSent, Shard, ShardHandle, StorageError, Unit, outdated};
 
+use crate::agreeing::agree;
 use crate::answer::{Answer, Told, Written};
 use crate::failure::Failure;
 use crate::fits::{check_mutation, check_read};
@@ -48,6 +49,10 @@ pub async fn carry_out(shard: &ShardHandle, asked: Asked) -> Answer {
                 None => compare(shard, table, rows).await,
             }
         }
+        Request::Paxos(request) => match agree(shard, asked.planned_on.schema_epoch, *request).await {
+            Ok(answer) => Answer::Paxos(answer),
+            Err(failure) => Answer::Failed(failure),
+        },
         // A shard knows nothing of when to write one again.
         Request::Batch(_) => {
             Answer::Failed(Failure::Other { what: "logged batches are not kept here".to_owned() })

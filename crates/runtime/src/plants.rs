@@ -130,6 +130,12 @@ plants! {
     StaleRingKept,
     /// In a ring a logged batch is recorded on no other node than the one that was asked.
     BatchKeptNowhereElse,
+    /// A replica does not remember that it has promised a ballot.
+    PromiseForgotten,
+    /// What replicas have accepted and nobody has made good is passed over.
+    AcceptedPassedOver,
+    /// A condition that does not hold is told, and what a replica has accepted before may come true after it.
+    RefusedUnproposed,
 }
 
 impl Plant {
@@ -160,6 +166,9 @@ impl Plant {
         Plant::GhostAddressKept,
         Plant::StaleRingKept,
         Plant::BatchKeptNowhereElse,
+        Plant::PromiseForgotten,
+        Plant::AcceptedPassedOver,
+        Plant::RefusedUnproposed,
         Plant::UnsyncedAcknowledgement,
         Plant::BatchesForgotten,
         Plant::UnappliedMutation,

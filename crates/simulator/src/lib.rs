@@ -23,12 +23,14 @@
 //! | what goes wrong between nodes? | `turmoil.rs`, `faults.rs` |
 //! | how do nodes agree? | `raft/` |
 //! | how does a ring of whole nodes serve clients? | `ring/` |
+//! | what may those be told who count together? | `ledger.rs` |
 //! | which ways did requests take? | `ways.rs` |
 
 mod dice;
 mod events;
 mod faults;
 mod gremlin;
+mod ledger;
 mod life;
 mod machine;
 mod model;

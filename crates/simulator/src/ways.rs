@@ -131,7 +131,7 @@ impl Way {
     ];
 
     /// Those through a ring of nodes.
-    pub const OF_RING: [Way; 25] = [
+    pub const OF_RING: [Way; 27] = [
         Way::TimeToLive,
         Way::DroppedUnderWay,
         Way::Page,
@@ -157,6 +157,8 @@ impl Way {
         Way::SentFromLog,
         Way::MendedPartition,
         Way::Unsettled,
+        Way::Applied,
+        Way::NotApplied,
     ];
 }
 

@@ -64,6 +64,9 @@ pub enum ReplicaError {
         /// Which.
         epoch: u64,
     },
+    /// A conditional change that was proposed may have been made, and others have changed the partition since.
+    #[error("it is not known whether a conditional change was made")]
+    InDoubt,
     /// The table is not known here, or its keyspace is not in the ring.
     #[error("there is no such table in the ring")]
     NoTable,
@@ -83,6 +86,7 @@ impl From<ReplicaError> for CoordinatorError {
         match error {
             ReplicaError::Coordinator(error) => error,
             ReplicaError::NoTable => table_gone(),
+            ReplicaError::InDoubt => CoordinatorError::InDoubt,
             ReplicaError::Outdated { epoch } => CoordinatorError::Outdated { epoch },
             ReplicaError::Unavailable { consistency, required, alive } => {
                 CoordinatorError::Unavailable { consistency: consistency.name(), required, alive }

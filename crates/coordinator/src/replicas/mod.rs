@@ -16,6 +16,7 @@
 //! | how many must answer? | `requirement.rs` |
 //! | how is a write carried to them? | `write.rs` |
 //! | how do their rows become one answer? | `read.rs` |
+//! | how do they agree on a conditional change? | `agreement.rs` |
 //! | how often did answers differ? | `read_repairs.rs` |
 //! | when is one more replica asked? | `speculation.rs` |
 //! | what does a trace tell of other nodes? | `traced.rs` |
@@ -34,6 +35,7 @@
 //! | how does a node answer another one? | `service.rs` |
 //! | what does a client hear when too few answered? | `error.rs` |
 
+pub(crate) mod agreement;
 mod equal;
 mod error;
 mod filling;

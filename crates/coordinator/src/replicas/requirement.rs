@@ -89,6 +89,18 @@ impl Requirement {
         }
     }
 
+    /// Are those that are enough for this one always enough for another one, in a ring of so many data centres?
+    pub(crate) fn implies(&self, other: &Requirement, center_count: usize) -> bool {
+        match (self, other) {
+            (Requirement::Local(count), Requirement::Local(least) | Requirement::Anywhere(least))
+            | (Requirement::Anywhere(count), Requirement::Anywhere(least)) => count >= least,
+            (Requirement::Anywhere(count), Requirement::Local(least)) => center_count == 1 && count >= least,
+            (Requirement::Each(_), Requirement::Anywhere(least)) => self.count() >= *least,
+            (Requirement::Each(of_centers), Requirement::Each(least)) => of_centers == least,
+            _ => false,
+        }
+    }
+
     /// How many replicas that is in all, as clients are told.
     pub(crate) fn count(&self) -> u32 {
         match self {

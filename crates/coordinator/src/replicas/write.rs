@@ -96,6 +96,19 @@ impl Replicas {
         Ok(groups.into_iter().map(begin).collect())
     }
 
+    /// Are there replicas enough of a partition for that level?
+    ///
+    /// # Errors
+    /// `Unavailable`, or `NoTable`.
+    pub(crate) fn check_level(
+        &self,
+        table: TableId,
+        token: Token,
+        level: Consistency,
+    ) -> Result<(), ReplicaError> {
+        self.admit(table, token, level).map(drop)
+    }
+
     /// Are there replicas enough of these?
     ///
     /// # Errors

@@ -4,11 +4,13 @@ use std::cell::OnceCell;
 use std::future::Future;
 use std::pin::pin;
 
-use coordinator::{ClaimedPartition, ConditionalLevels, Consistency, CoordinatorError, TimeoutKind};
+use coordinator::{
+    ClaimedPartition, ConditionalLevels, Consistency, CoordinatorError, Ready, Settled, TimeoutKind,
+};
 use read::{PartitionRows, ReadCommand};
 use rows::PartitionKey;
 use schema::Table;
-use storage::TableError;
+use storage::StorageError;
 
 use super::Inner;
 use crate::conditional::{Conditions, ShownColumns, applied, not_applied};
@@ -68,14 +70,54 @@ impl Inner {
         let request = self.bind_request(parts, is_batch).await?;
         let levels = self.levels_of(options, request.table)?;
         let now = self.now(options);
-        let (claimed, partition) = self.claim_and_read(&request, levels, now, room).await?;
-        if !request.conditions.hold(partition.as_ref())? {
+        let mut deadline = Deadline::of(&self.timeouts, TimeoutKind::Contention);
+        let claiming = pin!(self.coordinator.claim(request.table.id(), &request.key, levels));
+        let claimed = deadline.within(claiming).await.map_err(|_| late(levels, false))?;
+        let mut claimed = claimed.map_err(|error| refused(error, levels))?;
+        loop {
+            let was_in_doubt = claimed.is_in_doubt();
+            let read = {
+                let reading = pin!(self.prepare_and_read(&request, &mut claimed, (levels, now), room));
+                deadline.within(reading).await.unwrap_or_else(|_| Err(late(levels, false)))
+            };
+            let partition = match read {
+                Ok(Read::Made) => return Ok(rows(applied(request.table))),
+                Ok(Read::ToDecide(partition)) => partition,
+                // Whatever stood in the way, what was proposed before may be made.
+                Err(_) if was_in_doubt => return Err(late(levels, true)),
+                Err(error) => return Err(error),
+            };
+            let doubts = Doubts { was_in_doubt, levels };
+            if request.conditions.hold(partition.as_ref())? {
+                let writing =
+                    self.write_claimed(&request, &mut claimed, partition.as_ref(), (doubts, now), room);
+                if writing.await? == Settled::Done {
+                    return Ok(rows(applied(request.table)));
+                }
+                continue;
+            }
             let found = request.conditions.keep_shown(partition);
-            self.settle(claimed.leave(), levels, false).await?;
-            return Ok(rows(not_applied(request.table, &request.shown, found.as_ref())));
+            if self.settle(claimed.leave(), doubts, false).await? == Settled::Done {
+                return Ok(rows(not_applied(request.table, &request.shown, found.as_ref())));
+            }
         }
-        self.write_claimed(&request, claimed, partition.as_ref(), (levels, now), room).await?;
-        Ok(rows(applied(request.table)))
+    }
+
+    /// Reads what is asked for of a claimed partition, as soon as nothing of it is unfinished.
+    async fn prepare_and_read(
+        &self,
+        request: &Request<'_>,
+        claimed: &mut ClaimedPartition,
+        (levels, now): (ConditionalLevels, u32),
+        room: &mut AnswerRoom,
+    ) -> Result<Read, QueryError> {
+        if claimed.ready().await.map_err(|error| refused(error, levels))? == Ready::Made {
+            return Ok(Read::Made);
+        }
+        let command = request.conditions.command(request.key.clone(), now);
+        let claimed = &*claimed;
+        let read = async |command: &ReadCommand| claimed.read(command).await;
+        Ok(Read::ToDecide(read_whole(command, levels.agreement, room, read).await?))
     }
 
     /// The levels that a request asks for, in Cassandra's words where they are none for a change with a condition.
@@ -101,36 +143,6 @@ impl Inner {
             );
         }
         Ok(ConditionalLevels { agreement, write })
-    }
-
-    /// Claims the partition, and reads what is asked for of it.
-    async fn claim_and_read(
-        &self,
-        request: &Request<'_>,
-        levels: ConditionalLevels,
-        now: u32,
-        room: &mut AnswerRoom,
-    ) -> Result<(ClaimedPartition, Option<PartitionRows>), QueryError> {
-        let mut deadline = Deadline::of(&self.timeouts, TimeoutKind::Contention);
-        let claiming = async {
-            let claimed = self.coordinator.claim(request.table.id(), &request.key, levels).await;
-            let claimed = claimed.map_err(|error| {
-                let level = match &error {
-                    CoordinatorError::Unavailable { consistency, .. }
-                        if *consistency == levels.write.name() =>
-                    {
-                        levels.write
-                    }
-                    _ => levels.agreement,
-                };
-                QueryError::of_write(error, level, WriteType::Cas)
-            })?;
-            let command = request.conditions.command(request.key.clone(), now);
-            let read = async |command: &ReadCommand| claimed.read(command).await;
-            let partition = read_whole(command, levels.agreement, room, read).await?;
-            Ok((claimed, partition))
-        };
-        deadline.within(pin!(claiming)).await.map_err(|_| late(levels, false))?
     }
 
     /// What is asked of which rows of which partition.
@@ -181,16 +193,16 @@ impl Inner {
     async fn write_claimed(
         &self,
         request: &Request<'_>,
-        claimed: ClaimedPartition,
+        claimed: &mut ClaimedPartition,
         partition: Option<&PartitionRows>,
-        (levels, now): (ConditionalLevels, u32),
+        (doubts, now): (Doubts, u32),
         room: &mut AnswerRoom,
-    ) -> Result<(), QueryError> {
+    ) -> Result<Settled, QueryError> {
         let writer = Writer {
             coordinator: &self.coordinator,
-            consistency: levels.write,
+            consistency: doubts.levels.write,
             prepends: &self.prepends,
-            timestamp: OnceCell::from(claimed.next_timestamp()),
+            timestamp: OnceCell::from(claimed.timestamp()),
             now,
             basis: Basis::Known(partition),
         };
@@ -198,32 +210,67 @@ impl Inner {
         for Part { plan, bindings } in request.parts {
             writer.add(plan, bindings, &mut changes, room).await?;
         }
-        let mutations = changes.finish(self.io()).await;
-        match mutations.is_empty() {
-            true => self.settle(claimed.leave(), levels, false).await,
-            false => self.settle(claimed.write(mutations), levels, true).await,
+        let mut mutations = changes.finish(self.io()).await;
+        assert!(mutations.len() <= 1, "a conditional change is of one partition of one table");
+        match mutations.pop() {
+            None => self.settle(claimed.leave(), doubts, false).await,
+            Some(mutation) => self.settle(claimed.write(mutation), doubts, true).await,
         }
     }
 
-    /// Waits until what was decided is on the disk.
+    /// Waits until what was decided may be told.
     async fn settle(
         &self,
-        settling: impl Future<Output = Result<(), CoordinatorError>>,
-        levels: ConditionalLevels,
+        settling: impl Future<Output = Result<Settled, CoordinatorError>>,
+        Doubts { was_in_doubt, levels }: Doubts,
         is_write: bool,
-    ) -> Result<(), QueryError> {
+    ) -> Result<Settled, QueryError> {
         match Deadline::of(&self.timeouts, TimeoutKind::Write).within(pin!(settling)).await {
-            Err(_) => Err(late(levels, is_write)),
-            // It stands in memory, and may be gone after a restart.
-            Ok(Err(CoordinatorError::Table(TableError::CommitLog(error)))) if is_write => {
-                tracing::warn!(%error, "a conditional change may or may not survive");
+            Err(_) => Err(late(levels, was_in_doubt || is_write)),
+            Ok(Ok(settled)) => Ok(settled),
+            Ok(Err(error)) if was_in_doubt || is_write && !is_refusal(&error) => {
+                tracing::debug!(%error, "a conditional change may or may not be made");
                 Err(late(levels, true))
             }
-            Ok(settled) => {
-                settled.map_err(|error| QueryError::of_write(error, levels.agreement, WriteType::Cas))
-            }
+            Ok(Err(error)) => Err(refused(error, levels)),
         }
     }
+}
+
+/// What is asked for, and whether something that was proposed before may be made.
+#[derive(Clone, Copy)]
+struct Doubts {
+    was_in_doubt: bool,
+    levels: ConditionalLevels,
+}
+
+/// What was read of a claimed partition.
+enum Read {
+    ToDecide(Option<PartitionRows>),
+    /// It need not be: what was proposed before is made.
+    Made,
+}
+
+/// Is it sure that nothing was written?
+fn is_refusal(error: &CoordinatorError) -> bool {
+    matches!(
+        error,
+        CoordinatorError::Overloaded { .. }
+            | CoordinatorError::NoTable { .. }
+            | CoordinatorError::Unavailable { .. }
+            | CoordinatorError::Storage(StorageError::MutationTooLarge { .. })
+    )
+}
+
+/// What is told when it is not made.
+fn refused(error: CoordinatorError, levels: ConditionalLevels) -> QueryError {
+    let level = match &error {
+        CoordinatorError::Unavailable { consistency, .. } if *consistency == levels.write.name() => {
+            levels.write
+        }
+        _ => levels.agreement,
+    };
+    QueryError::of_write(error, level, WriteType::Cas)
 }
 
 /// What is told when the time is over: that nothing was done, or that nobody knows.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use protocol::{
     Batch, BatchKind, BatchQuery, BatchStatement, Consistency, ErrorKind, ErrorResponse, Execute, Query,
-    QueryParameters, Request, Response, Text,
+    QueryParameters, Request, Response, Text, WriteType,
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -76,7 +76,7 @@ enum Asked {
 
 /// How a statement is sent.
 #[derive(Clone)]
-enum Form {
+pub(super) enum Form {
     Prepared(Bytes),
     /// Its text, values beside it.
     Bound(Text),
@@ -85,7 +85,7 @@ enum Form {
 }
 
 impl Form {
-    fn request(self, parameters: QueryParameters, values: protocol::Values) -> Request {
+    pub(super) fn request(self, parameters: QueryParameters, values: protocol::Values) -> Request {
         match self {
             Form::Prepared(id) => {
                 let parameters = QueryParameters { values, ..parameters };
@@ -99,7 +99,7 @@ impl Form {
     }
 }
 
-async fn form(
+pub(super) async fn form(
     dice: &Dice,
     connection: &mut Connection,
     text: &str,
@@ -465,6 +465,13 @@ impl Client {
             ErrorKind::Overloaded => true,
             // A node that has started a moment ago may be behind.
             ErrorKind::Invalid if is_of_schema(&error.message) => true,
+            ErrorKind::WriteTimeout { write_type: WriteType::BatchLog, .. } => {
+                self.world.ways.add(Way::TooFew, 1);
+                if let Asked::Write { number, .. } = &asked {
+                    self.model.record_by_one(*number);
+                }
+                false
+            }
             ErrorKind::WriteTimeout { .. }
             | ErrorKind::ReadTimeout { .. }
             | ErrorKind::WriteFailure { .. }

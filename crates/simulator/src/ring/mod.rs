@@ -22,6 +22,7 @@
 //! | which nodes are elsewhere, or have lost their disk? | `places.rs` |
 //! | what do clients do? | `client.rs`, `statement.rs`, `table.rs`, `level.rs`, `visitor.rs` |
 //! | what do they write that only the nodes bring to each other? | `once.rs` |
+//! | who counts together, by changes with a condition? | `rivals.rs` |
 //! | what may they see? | `model.rs`, `expiry.rs` |
 //! | what is done to the schema? | `operator.rs`, `definitions.rs` |
 //! | what must be in the end? | `settle.rs` |
@@ -40,6 +41,7 @@ mod once;
 mod operator;
 mod places;
 mod plan;
+mod rivals;
 mod settle;
 #[cfg(test)]
 mod settled_tests;
@@ -73,6 +75,7 @@ use definitions::Definitions;
 use operator::Operator;
 use places::Places;
 use plan::Plan;
+use rivals::Rival;
 
 pub use failover::simulate_failover;
 
@@ -80,6 +83,7 @@ pub use failover::simulate_failover;
 const PORT: u16 = 9042;
 const CLIENT_COUNT: u8 = 5;
 const OPERATOR_COUNT: u8 = 2;
+const RIVAL_COUNT: u8 = 3;
 /// Faults without a pause, and how often so many come.
 const FAULTS_AT_ONCE: u64 = 8;
 const STORM_COUNT: u64 = 5;
@@ -297,6 +301,10 @@ async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
     let operators = (0..OPERATOR_COUNT).map(|number| Operator::new(world, CLIENT_COUNT + number));
     let working = futures_util::future::try_join_all(clients.iter_mut().map(Client::work));
     let operating = futures_util::future::try_join_all(operators.map(Operator::work));
+    let ledger = Rc::default();
+    let rivals =
+        (0..RIVAL_COUNT).map(|number| Rival::new(world, CLIENT_COUNT + OPERATOR_COUNT + number, &ledger));
+    let rivalling = futures_util::future::try_join_all(rivals.map(Rival::work));
     let faults = async {
         let mut storm_count = 0;
         while storm_count < STORM_COUNT || !world.is_enough() {
@@ -326,7 +334,8 @@ async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
         world.is_settled.set(true);
         Ok(away)
     };
-    let (_, _, away) = futures_util::future::try_join3(working, operating, faults).await?;
+    let (_, _, _, away) = futures_util::future::try_join4(working, operating, rivalling, faults).await?;
+    world.stage.note(format_args!("rivals came to {}", ledger.borrow().highest()));
     if let Some(away) = away {
         settle::check_batches_without(world, &mut clients, away).await?;
         world.is_one_away.set(false);

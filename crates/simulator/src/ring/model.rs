@@ -85,6 +85,13 @@ impl Model {
         self.batches.insert(number, LoggedBatch { places, needs_nobody });
     }
 
+    /// Too few nodes said that they have recorded a logged batch: one may be all that has.
+    pub(crate) fn record_by_one(&mut self, number: i64) {
+        if let Some(batch) = self.batches.get_mut(&number) {
+            batch.needs_nobody = false;
+        }
+    }
+
     /// These replicas of each place said that they have it.
     pub(crate) fn acknowledge(&mut self, number: i64, effects: &[Effect], reach: impl Fn(Table) -> Reach) {
         for (place, _) in effects {

@@ -10,6 +10,7 @@ use tokio::time::sleep;
 
 use super::World;
 use super::definitions::Word;
+use super::rivals::DEFINITION;
 use super::table::Table;
 use super::visitor::Visitor;
 use crate::scenario::Violation;
@@ -68,7 +69,7 @@ impl Operator {
         });
         let tables = Table::ALL.into_iter();
         let tables = tables.map(|table| format!("CREATE TABLE IF NOT EXISTS {table} {}", table.definition()));
-        for statement in keyspaces.chain(tables) {
+        for statement in keyspaces.chain(tables).chain([DEFINITION.to_owned()]) {
             let mut tries = 0;
             while self.change(&statement).await?.1 != Told::Done {
                 tries += 1;

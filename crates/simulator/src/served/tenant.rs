@@ -24,7 +24,7 @@ use super::flaky_disk::{Failures, FlakyDisk};
 use super::fuse::Fuse;
 use super::model::Model;
 use super::plan::{Ending, Plan};
-use super::rivals::{Ledger, Rival};
+use super::rivals::Rival;
 use super::shown::{Shown, rows_of};
 use super::spoiler::Spoiled;
 use super::statement::Read;
@@ -32,6 +32,7 @@ use super::tables::Table;
 use super::{World, clients_address, node_address};
 use crate::Fate;
 use crate::dice::Dice;
+use crate::ledger::Ledger;
 use crate::scenario::Violation;
 use crate::ways::Way;
 

@@ -198,7 +198,8 @@ impl ShardHandle {
         mutations: Vec<Mutation>,
         claim: Claim,
     ) -> Result<(), StorageError> {
-        self.on(owner, move |shard| async move { claims::write_claimed(&shard, &mutations, claim).await }).await?
+        self.on(owner, move |shard| async move { claims::write_claimed(&shard, &mutations, claim).await })
+            .await?
     }
 
     /// Returns when everything that was written under a claim on that owner so far is on the disk: who has read it may

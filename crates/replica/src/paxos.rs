@@ -1,0 +1,265 @@
+//! What the replicas of a partition promise and accept, so that conditional changes of it come one after the other.
+//!
+//! This is Paxos, for each partition by itself. Who proposes a change asks the replicas to *promise* its ballot, which
+//! is greater than all that it knows; a quorum that has promised accepts nothing of a lesser ballot any more, and tells
+//! what it has accepted before. That is made good first. Then the change is *proposed*; once a quorum has accepted it,
+//! it is chosen, and is written to all replicas like any other change. When a quorum has it, the replicas are told that
+//! it is *committed*, and forget the proposal.
+
+use bytes::{BufMut, BytesMut};
+use rows::{Mutation, PartitionKey};
+use schema::TableId;
+use types::uuid as time_uuid;
+use uuid::Uuid;
+
+use crate::body::{BodyError, Reader, put_bytes, put_key, put_option};
+
+const PREPARE: u8 = 1;
+const PROPOSE: u8 = 2;
+const COMMIT: u8 = 3;
+
+const PROMISED: u8 = 1;
+const DONE: u8 = 2;
+const REFUSED: u8 = 3;
+
+/// The variant of a UUID, in its low half.
+const VARIANT: u64 = 1 << 63;
+const VARIANT_MASK: u64 = 3 << 62;
+
+/// Microseconds from the calendar of UUIDs to 1970.
+const CALENDAR_MICROS: i64 = -1_000 * time_uuid::EPOCH_MILLIS;
+
+/// Whose turn it is: of two the later one goes first, and no two are equal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ballot {
+    /// A timestamp in µs since 1970 that its node gives once.
+    micros: i64,
+    /// Of its node.
+    node: u64,
+}
+
+impl Ballot {
+    /// That of a node at a timestamp, in µs since 1970, which the node gives to no other ballot.
+    pub fn new(micros: i64, node: Uuid) -> Ballot {
+        let half = node.as_u64_pair().0;
+        Ballot { micros, node: half & !VARIANT_MASK | VARIANT }
+    }
+
+    /// When it was made, in µs since 1970.
+    pub fn micros(self) -> i64 {
+        self.micros
+    }
+
+    /// As a `timeuuid`, as which it stands in `system.paxos` and in messages.
+    pub fn to_uuid(self) -> [u8; 16] {
+        time_uuid::from_ticks(self.micros.saturating_add(CALENDAR_MICROS).saturating_mul(10), self.node)
+    }
+
+    /// The ballot of a `timeuuid`; `None` of another UUID.
+    pub fn of_uuid(uuid: &[u8; 16]) -> Option<Ballot> {
+        let ticks = time_uuid::ticks(uuid)?;
+        let node = u64::from_be_bytes(uuid[8..].try_into().ok()?);
+        let ballot = Ballot { micros: ticks / 10 - CALENDAR_MICROS, node };
+        (ballot.to_uuid() == *uuid).then_some(ballot)
+    }
+}
+
+/// A change of a partition that is proposed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proposal {
+    /// Under which it is.
+    pub ballot: Ballot,
+    /// Under which it was at first: others may have made it good since.
+    pub origin: Ballot,
+    /// The epoch of the schema that it was planned on.
+    pub planned_on: u64,
+    /// The change; `None` when nothing is changed, and nothing that came before may be any more.
+    pub mutation: Option<Mutation>,
+}
+
+/// What is asked of a replica about a partition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PaxosRequest {
+    /// The table.
+    pub table: TableId,
+    /// The partition.
+    pub key: PartitionKey,
+    /// What is asked.
+    pub phase: Phase,
+}
+
+/// A phase of an agreement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Phase {
+    /// Promise to accept nothing of a lesser ballot.
+    Prepare(Ballot),
+    /// Accept this.
+    Propose(Box<Proposal>),
+    /// A quorum has what was proposed under the first of these ballots, and under the second at first.
+    Commit {
+        /// Under which it was accepted.
+        ballot: Ballot,
+        /// And at first.
+        origin: Ballot,
+    },
+}
+
+/// What a replica says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PaxosAnswer {
+    /// It has promised.
+    Promised(Promise),
+    /// It has accepted what was proposed, or knows that it is committed.
+    Done,
+    /// It has promised a later ballot, which is this one.
+    Refused(Ballot),
+}
+
+/// What a replica tells that promises.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Promise {
+    /// What it has accepted last and does not know to be committed.
+    pub accepted: Option<Box<Proposal>>,
+    /// The last ballot that it knows to be committed.
+    pub committed: Ballot,
+    /// And under which that was at first.
+    pub origin: Ballot,
+}
+
+impl PaxosRequest {
+    /// What Cassandra calls such a message, without its `_REQ`.
+    pub fn verb(&self) -> &'static str {
+        match self.phase {
+            Phase::Prepare(_) => "PAXOS_PREPARE",
+            Phase::Propose(_) => "PAXOS_PROPOSE",
+            Phase::Commit { .. } => "PAXOS_COMMIT",
+        }
+    }
+
+    pub(crate) fn put(&self, out: &mut BytesMut) {
+        out.put_slice(self.table.0.as_bytes());
+        put_key(out, &self.key);
+        match &self.phase {
+            Phase::Prepare(ballot) => {
+                out.put_u8(PREPARE);
+                put_ballot(out, *ballot);
+            }
+            Phase::Propose(proposal) => {
+                out.put_u8(PROPOSE);
+                put_proposal(out, proposal);
+            }
+            Phase::Commit { ballot, origin } => {
+                out.put_u8(COMMIT);
+                put_ballot(out, *ballot);
+                put_ballot(out, *origin);
+            }
+        }
+    }
+
+    pub(crate) fn read(reader: &mut Reader) -> Result<PaxosRequest, BodyError> {
+        let (table, key) = (TableId(reader.uuid("table id")?), reader.key()?);
+        let phase = match reader.u8("phase")? {
+            PREPARE => Phase::Prepare(ballot(reader)?),
+            PROPOSE => Phase::Propose(Box::new(proposal(reader)?)),
+            COMMIT => Phase::Commit { ballot: ballot(reader)?, origin: ballot(reader)? },
+            _ => return Err(reader.wrong("phase")),
+        };
+        let request = PaxosRequest { table, key, phase };
+        match &request.phase {
+            Phase::Propose(proposal)
+                if !proposal.mutation.as_ref().is_none_or(|mutation| request.is_of(mutation)) =>
+            {
+                Err(reader.wrong("mutation"))
+            }
+            _ => Ok(request),
+        }
+    }
+
+    /// Does a mutation change the partition that this is about?
+    fn is_of(&self, mutation: &Mutation) -> bool {
+        mutation.table == self.table && mutation.key == self.key
+    }
+}
+
+impl PaxosAnswer {
+    pub(crate) fn put(&self, out: &mut BytesMut) {
+        match self {
+            PaxosAnswer::Promised(Promise { accepted, committed, origin }) => {
+                out.put_u8(PROMISED);
+                put_option(out, accepted.as_deref(), put_proposal);
+                put_ballot(out, *committed);
+                put_ballot(out, *origin);
+            }
+            PaxosAnswer::Done => out.put_u8(DONE),
+            PaxosAnswer::Refused(promised) => {
+                out.put_u8(REFUSED);
+                put_ballot(out, *promised);
+            }
+        }
+    }
+
+    pub(crate) fn read(reader: &mut Reader) -> Result<PaxosAnswer, BodyError> {
+        Ok(match reader.u8("agreement")? {
+            PROMISED => {
+                let accepted = reader.option("accepted", proposal)?.map(Box::new);
+                PaxosAnswer::Promised(Promise {
+                    accepted,
+                    committed: ballot(reader)?,
+                    origin: ballot(reader)?,
+                })
+            }
+            DONE => PaxosAnswer::Done,
+            REFUSED => PaxosAnswer::Refused(ballot(reader)?),
+            _ => return Err(reader.wrong("agreement")),
+        })
+    }
+}
+
+/// Appends a proposal: as it stands in `system.paxos`, too.
+pub(crate) fn put_proposal(out: &mut BytesMut, proposal: &Proposal) {
+    let Proposal { ballot, origin, planned_on, mutation } = proposal;
+    put_ballot(out, *ballot);
+    put_ballot(out, *origin);
+    out.put_u64_le(*planned_on);
+    put_option(out, mutation.as_ref(), |out, mutation| put_bytes(out, mutation.as_encoded()));
+}
+
+/// Reads what [`put_proposal`] has written.
+pub(crate) fn proposal(reader: &mut Reader) -> Result<Proposal, BodyError> {
+    let (ballot, origin) = (ballot(reader)?, ballot(reader)?);
+    let planned_on = reader.u64("epoch")?;
+    let mutation = reader.option("mutation", |reader| {
+        let bytes = reader.bytes("mutation")?;
+        Mutation::from_encoded(bytes).map_err(|_| reader.wrong("mutation"))
+    })?;
+    Ok(Proposal { ballot, origin, planned_on, mutation })
+}
+
+fn put_ballot(out: &mut BytesMut, ballot: Ballot) {
+    out.put_slice(&ballot.to_uuid());
+}
+
+fn ballot(reader: &mut Reader) -> Result<Ballot, BodyError> {
+    let uuid = reader.uuid("ballot")?;
+    Ballot::of_uuid(uuid.as_bytes()).ok_or_else(|| reader.wrong("ballot"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ballot_is_a_time_uuid_and_back() {
+        let node = Uuid::from_u128(0x1234_5678_9abc_def0_1234_5678_9abc_def0);
+        for micros in [0, 1, 1_700_000_000_123_456, 4_000_000_000_000_000] {
+            let ballot = Ballot::new(micros, node);
+            assert_eq!(Ballot::of_uuid(&ballot.to_uuid()), Some(ballot), "{micros}");
+            assert_eq!(ballot.micros(), micros);
+            assert_eq!(time_uuid::unix_micros(&ballot.to_uuid()), Some(micros), "as CQL shows it");
+        }
+        assert_eq!(Ballot::of_uuid(&Ballot::default().to_uuid()), Some(Ballot::default()), "that of none");
+        assert_eq!(Ballot::of_uuid(&[0xff; 16]), None);
+        assert!(Ballot::new(2, node) > Ballot::new(1, Uuid::max()), "the later one");
+        assert!(Ballot::new(0, node) > Ballot::default(), "any is later than none");
+    }
+}

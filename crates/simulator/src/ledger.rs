@@ -1,0 +1,208 @@
+//! Rows that rivals count up by changes with a condition, and what each may be told of them.
+//!
+//! ```text
+//!   UPDATE counts SET n = 8 WHERE k = 0 IF n = 7   ─┬─► applied: 8 was reached, by this request alone
+//!                                                   └─► not applied, n = 9: 9 is there, and stays
+//! ```
+//!
+//! Each number is reached once at most. What a client was told is there for good, and so nobody is shown less later on,
+//! whatever befalls the nodes. A number is only shown when somebody has asked for it who was not told that it was not
+//! done.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use protocol::{CellReader, Rows};
+
+use crate::dice::Dice;
+use crate::served::Bound;
+
+/// Rows that are counted up.
+const ROW_COUNT: i32 = 2;
+
+/// What is known of the rows, over all lives of a node.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    rows: [Known; ROW_COUNT as usize],
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The greatest number that somebody was told.
+    told: i32,
+    /// Was it told that the row is there?
+    is_begun: bool,
+    /// Numbers that somebody has asked for, and how many were not told that it was not done.
+    asked: BTreeMap<i32, u32>,
+    /// Numbers that somebody was told to have reached.
+    reached: BTreeSet<i32>,
+}
+
+/// What was asked, and what was known then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    row: i32,
+    pub(crate) what: What,
+    /// The greatest number that was told before.
+    told: i32,
+    was_begun: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// Make the row, with 0.
+    Begin,
+    /// Count it up to this number.
+    Count(i32),
+    Show,
+}
+
+impl Asked {
+    /// The statement, for the table of that name, and its values.
+    pub(crate) fn statement(&self, table: &str) -> (String, Vec<Bound>) {
+        let (row, int) = (Bound::Int(self.row), Bound::Int);
+        match self.what {
+            What::Begin => {
+                (format!("INSERT INTO {table} (k, n) VALUES (?, ?) IF NOT EXISTS"), vec![row, int(0)])
+            }
+            What::Count(number) => {
+                let text = format!("UPDATE {table} SET n = ? WHERE k = ? IF n = ?");
+                (text, vec![int(number), row, int(number - 1)])
+            }
+            What::Show => (format!("SELECT n FROM {table} WHERE k = ?"), vec![row]),
+        }
+    }
+}
+
+impl Ledger {
+    /// Something to ask.
+    pub(crate) fn roll(&mut self, dice: &Dice) -> Asked {
+        let row = dice.below(ROW_COUNT as usize) as i32;
+        let told = self.rows[row as usize].told;
+        let what = match dice.below(12) {
+            0 => What::Begin,
+            1 | 2 => What::Show,
+            // Now and then from a number that may not be reached yet.
+            3 => What::Count(told + 2),
+            _ => What::Count(told + 1),
+        };
+        self.ask(row, what)
+    }
+
+    /// What is asked was not done, and will not be.
+    pub(crate) fn take_undone(&mut self, asked: &Asked) {
+        if let What::Count(number) = asked.what {
+            *self.rows[asked.row as usize].asked.entry(number).or_default() -= 1;
+        }
+    }
+
+    /// The greatest number of all rows.
+    pub(crate) fn highest(&self) -> i32 {
+        self.rows.iter().map(|known| known.told).max().unwrap_or(0)
+    }
+
+    fn ask(&mut self, row: i32, what: What) -> Asked {
+        let known = &mut self.rows[row as usize];
+        if let What::Count(number) = what {
+            *known.asked.entry(number).or_default() += 1;
+        }
+        Asked { row, what, told: known.told, was_begun: known.is_begun }
+    }
+
+    /// It was done as asked.
+    pub(crate) fn take_applied(&mut self, asked: &Asked) -> Result<(), String> {
+        let known = &mut self.rows[asked.row as usize];
+        match asked.what {
+            What::Show => return Err("a read was applied".to_owned()),
+            What::Begin if asked.was_begun => return Err("a row was made twice".to_owned()),
+            What::Begin => {}
+            What::Count(number) if number <= asked.told => {
+                return Err(format!("{number} was reached, and {} was told before", asked.told));
+            }
+            What::Count(number) if !known.reached.insert(number) => {
+                return Err(format!("{number} was reached twice"));
+            }
+            What::Count(number) => known.told = known.told.max(number),
+        }
+        known.is_begun = true;
+        Ok(())
+    }
+
+    /// The row shows that number; of `None` there is no row.
+    pub(crate) fn take_shown(&mut self, asked: &Asked, shown: Option<i32>) -> Result<(), String> {
+        let known = &mut self.rows[asked.row as usize];
+        let Some(shown) = shown else {
+            return if asked.was_begun { Err("a row is gone".to_owned()) } else { Ok(()) };
+        };
+        if shown < asked.told {
+            return Err(format!("{shown} is shown, and {} was told before", asked.told));
+        }
+        if shown != 0 && known.asked.get(&shown).is_none_or(|count| *count == 0) {
+            return Err(format!("{shown} is shown, which nobody has asked for"));
+        }
+        if let What::Count(number) = asked.what
+            && shown == number - 1
+        {
+            return Err(format!("{number} was not reached from {shown}"));
+        }
+        known.told = known.told.max(shown);
+        known.is_begun = true;
+        Ok(())
+    }
+}
+
+/// What an answer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Applied,
+    /// Not applied, or read: the row has that number, or there is none.
+    Shown(Option<i32>),
+}
+
+/// What the rows of an answer say.
+pub(crate) fn shown_of(rows: &Rows, what: What) -> Result<Told, String> {
+    let cells: Vec<_> =
+        CellReader::new(rows.cells.clone()).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+    let number = |cell: Option<&Option<bytes::Bytes>>| match cell.and_then(Option::as_deref) {
+        None => Ok(None),
+        Some(bytes) => match bytes.try_into() {
+            Ok(bytes) => Ok(Some(i32::from_be_bytes(bytes))),
+            Err(_) => Err(format!("a number of {} bytes", bytes.len())),
+        },
+    };
+    if what == What::Show {
+        return number(cells.first()).map(Told::Shown);
+    }
+    match cells.split_first() {
+        Some((Some(applied), [])) if applied[..] == [1] => Ok(Told::Applied),
+        Some((Some(applied), shown)) if applied[..] == [0] => number(shown.last()).map(Told::Shown),
+        _ => Err(format!("{cells:?} says neither that it was applied nor that it was not")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_may_be_told_is_noticed() {
+        let mut ledger = Ledger::default();
+        let early = ledger.ask(0, What::Begin);
+        let begin = ledger.ask(0, What::Begin);
+        ledger.take_applied(&begin).expect("the first");
+        ledger.take_shown(&early, Some(0)).expect("the second");
+        let again = ledger.ask(0, What::Begin);
+        ledger.take_applied(&again).expect_err("it was told that it is there");
+        let (one, other) = (ledger.ask(0, What::Count(1)), ledger.ask(0, What::Count(1)));
+        ledger.take_applied(&one).expect("reached");
+        ledger.take_applied(&other).expect_err("reached twice");
+        let show = ledger.ask(0, What::Show);
+        ledger.take_shown(&show, Some(0)).expect_err("less than was told");
+        ledger.take_shown(&show, None).expect_err("gone");
+        ledger.take_shown(&show, Some(5)).expect_err("asked by nobody");
+        let next = ledger.ask(0, What::Count(2));
+        ledger.take_shown(&next, Some(1)).expect_err("its condition holds");
+        ledger.take_shown(&next, Some(2)).expect("by somebody else");
+        ledger.take_applied(&one).expect_err("twice");
+        assert_eq!(ledger.rows[0].told, 2);
+    }
+}
