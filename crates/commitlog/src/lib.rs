@@ -40,6 +40,7 @@ mod roster;
 mod segment_reader;
 mod segment_writer;
 mod spares;
+mod waiting;
 
 pub use error::CommitLogError;
 pub use group::Synced;

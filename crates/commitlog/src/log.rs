@@ -18,7 +18,7 @@ use crate::format::{
     record_bytes_max,
 };
 use crate::group::{Group, Synced};
-use crate::options::{CommitLogOptions, SyncMode};
+use crate::options::CommitLogOptions;
 use crate::position::LogPosition;
 use crate::replay::{list_segments, seal_last_segment};
 use crate::roster::{Ids, Roster, entered_ids};
@@ -264,52 +264,6 @@ impl CommitLog {
         Ok(position)
     }
 
-    /// Resolves when the record at `position`, and all before it, are durable in the sense of the
-    /// sync mode. In [`SyncMode::Periodic`] that is at once, unless the disk falls behind by half a
-    /// period or by more bytes than may wait in memory.
-    pub fn synced(&self, position: LogPosition) -> Synced {
-        let mut state = self.shared.state.borrow_mut();
-        match state.outcome_of(position, &self.shared) {
-            Some(outcome) => Synced::done(outcome),
-            None => state.wait_for(position, &self.shared.wake),
-        }
-    }
-
-    /// Resolves when the record at `position`, and all before it, are on the disk, whatever the sync mode.
-    pub fn on_disk(&self, position: LogPosition) -> Synced {
-        let mut state = self.shared.state.borrow_mut();
-        match state.outcome_on_disk(position) {
-            Some(outcome) => Synced::done(outcome),
-            None => state.wait_for(position, &self.shared.wake),
-        }
-    }
-
-    /// Would [`CommitLog::synced`] resolve at once, and well?
-    pub fn is_synced(&self, position: LogPosition) -> bool {
-        matches!(self.shared.state.borrow().outcome_of(position, &self.shared), Some(Ok(())))
-    }
-
-    /// Would a record of so many bytes be taken into the segment as it is, and [`CommitLog::synced`] then
-    /// resolve at once? `now` is what the clock says.
-    pub fn takes_at_once(&self, record_bytes: usize, now: Duration) -> bool {
-        let state = self.shared.state.borrow();
-        !state.is_waited_for(&self.shared.options, || now)
-            && state.fits(record_bytes, self.shared.options.segment_bytes as usize)
-            && state.check_open().is_ok()
-    }
-
-    /// Resolves when everything appended so far is durable, whatever the sync mode.
-    pub fn sync(&self) -> Synced {
-        let mut state = self.shared.state.borrow_mut();
-        if let Some(stopped) = &state.stopped {
-            return Synced::done(Err(stopped.clone()));
-        }
-        if state.next == state.synced {
-            return Synced::done(Ok(()));
-        }
-        state.want_sync(&self.shared.wake)
-    }
-
     /// Why a record is not durable though later ones are, and may be in no file of a table yet: the log failed and
     /// began anew, and has not been told since that it is not needed ([`CommitLog::discard_below`]).
     pub fn loss(&self) -> Option<CommitLogError> {
@@ -427,7 +381,7 @@ impl State {
         }
     }
 
-    fn check_open(&self) -> Result<(), CommitLogError> {
+    pub(crate) fn check_open(&self) -> Result<(), CommitLogError> {
         if let Some(stopped) = &self.stopped {
             return Err(stopped.clone());
         }
@@ -448,12 +402,12 @@ impl State {
     }
 
     /// Is there room in the active segment for a record, and behind it for a marker and the end?
-    fn fits(&self, record_bytes: usize, segment_bytes: usize) -> bool {
+    pub(crate) fn fits(&self, record_bytes: usize, segment_bytes: usize) -> bool {
         self.next.offset as usize + frame_bytes(record_bytes) + RESERVED_BYTES <= segment_bytes
     }
 
     /// Why a record is not durable though later ones may be.
-    fn loss_of(&self, position: LogPosition) -> Option<CommitLogError> {
+    pub(crate) fn loss_of(&self, position: LogPosition) -> Option<CommitLogError> {
         let (_, _, error) = self.lost.iter().find(|(from, to, _)| (*from..*to).contains(&position))?;
         Some(error.clone())
     }
@@ -488,50 +442,6 @@ impl State {
     /// Whether all that was framed is written and synced, or being so.
     pub(crate) fn is_settled(&self) -> bool {
         self.chunks.is_empty() && !self.written_unsynced
-    }
-
-    fn want_sync(&mut self, wake: &Notify) -> Synced {
-        if !self.sync_wanted {
-            self.sync_wanted = true;
-            wake.notify_one();
-        }
-        Synced::waiting(Rc::clone(&self.group))
-    }
-
-    /// What a write that has this record is told at once; `None` when it waits for a sync.
-    fn outcome_of(&self, position: LogPosition, shared: &Shared) -> Option<Result<(), CommitLogError>> {
-        let is_waited_for = || self.is_waited_for(&shared.options, || shared.clock.elapsed());
-        self.outcome_on_disk(position).or_else(|| (!is_waited_for()).then_some(Ok(())))
-    }
-
-    /// The same of the disk itself, whatever the sync mode.
-    fn outcome_on_disk(&self, position: LogPosition) -> Option<Result<(), CommitLogError>> {
-        if let Some(error) = self.loss_of(position) {
-            return Some(Err(error));
-        }
-        if position < self.synced {
-            return Some(Ok(()));
-        }
-        self.stopped.as_ref().map(|stopped| Err(stopped.clone()))
-    }
-
-    /// Waits for the sync that covers a position: the one that goes on, or the next.
-    fn wait_for(&mut self, position: LogPosition, wake: &Notify) -> Synced {
-        match &self.in_flight {
-            Some(in_flight) if position < in_flight.end => Synced::waiting(Rc::clone(&in_flight.group)),
-            _ => self.want_sync(wake),
-        }
-    }
-
-    /// Do writes wait until what was appended last is synced? Under `periodic` they do when a record has waited for
-    /// more than one and a half periods, or too many bytes wait.
-    fn is_waited_for(&self, options: &CommitLogOptions, now: impl FnOnce() -> Duration) -> bool {
-        let SyncMode::Periodic { period } = options.sync else { return true };
-        if self.pending_bytes > options.pending_bytes_max() {
-            return true;
-        }
-        let since = self.in_flight.as_ref().and_then(|in_flight| in_flight.since).or(self.group_since);
-        since.is_some_and(|since| now().saturating_sub(since) > period + period / 2)
     }
 
     /// Frames a payload at the end; the caller knows that it fits.

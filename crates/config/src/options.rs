@@ -353,7 +353,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         value: "TIME",
         default: "1800ms",
         about: "A change with a condition (IF) that is not decided after this time, because others of the same \
-                partition come before it, is given up, and its client told so: nothing was changed. \
+                partition come before it, is given up, and its client told so, and whether it may be made yet. \
                 `nodetool settimeout cascontention` changes it while the node runs.",
         set: |config, text| set(&mut config.request_timeouts[4], parse_limit(text)),
     },

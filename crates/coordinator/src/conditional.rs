@@ -11,17 +11,19 @@
 //! apart; what they do is agreed on by the replicas ([`Agreement`]).
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use read::{ReadCommand, ReadPage, ReadTarget};
 use rows::{Mutation, PartitionKey};
 use runtime::trace;
-use schema::TableId;
-use storage::Claim;
+use schema::{Schema, TableId};
+use storage::{Claim, StorageError, TableError};
 use tokio::time::Instant;
 
 use crate::admission::Admitted;
-use crate::replicas::ReplicaError;
+use crate::read::{read_until_current, rest};
 use crate::replicas::agreement::Agreement;
+use crate::replicas::{ReplicaError, TooFew};
 use crate::write::come_to;
 use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
 
@@ -40,15 +42,69 @@ pub struct ConditionalLevels {
 pub struct ClaimedPartition {
     coordinator: Coordinator,
     table: TableId,
+    key: PartitionKey,
     owner: usize,
     admitted: Admitted,
+    /// The epoch of the schema on which what is decided now is read.
+    planned_on: u64,
     /// `None` once it has ended.
     claim: Option<Claim>,
     /// With the other replicas; `None` when there are none.
     agreement: Option<Agreement>,
 }
 
-impl Coordinator {
+/// Makes sure that a read of partitions, which begins behind this in a ring and before it on a node that is alone, shows
+/// all conditional changes that were made before, and none that could be lost.
+///
+/// # Errors
+/// Too few replicas live or have answered, or the log failed.
+pub(crate) async fn settle_serial(
+    coordinator: &Coordinator,
+    command: &ReadCommand,
+    level: Consistency,
+) -> Result<(), CoordinatorError> {
+    let ReadTarget::Keys(keys) = &command.target else { return Ok(()) };
+    if coordinator.replicas_of(command.table.id()).is_none() {
+        let owners: BTreeSet<usize> = keys.iter().map(|key| coordinator.owners().of(key.token)).collect();
+        for owner in owners {
+            coordinator.shard().claimed_settled(owner).await?;
+        }
+        return Ok(());
+    }
+    let levels = ConditionalLevels { agreement: level, write: level };
+    for key in rest(keys, command) {
+        settle_partition(coordinator, command.table.id(), &key, levels).await.map_err(of_read)?;
+    }
+    Ok(())
+}
+
+async fn settle_partition(
+    coordinator: &Coordinator,
+    table: TableId,
+    key: &PartitionKey,
+    levels: ConditionalLevels,
+) -> Result<(), CoordinatorError> {
+    let mut claimed = ClaimedPartition::claim(coordinator, table, key, levels).await?;
+    loop {
+        claimed.ready().await?;
+        if claimed.leave().await? == Settled::Done {
+            return Ok(());
+        }
+    }
+}
+
+/// What stands in the way of agreeing is told to who reads as what stands in the way of the read.
+fn of_read(error: CoordinatorError) -> CoordinatorError {
+    match error {
+        CoordinatorError::TooFew(too_few) => CoordinatorError::TooFew(TooFew { is_write: false, ..too_few }),
+        CoordinatorError::Chosen { received, required } => {
+            CoordinatorError::TooFew(TooFew { is_write: false, received, required, failures: Vec::new() })
+        }
+        error => error,
+    }
+}
+
+impl ClaimedPartition {
     /// Claims a partition for a change with a condition, as soon as nobody else does.
     ///
     /// # Errors
@@ -57,69 +113,36 @@ impl Coordinator {
     /// # Cancel safety
     /// Dropped, the place in the queue is given up.
     pub async fn claim(
-        &self,
+        coordinator: &Coordinator,
         table: TableId,
         key: &PartitionKey,
         levels: ConditionalLevels,
     ) -> Result<ClaimedPartition, CoordinatorError> {
-        let replicas = self.replicas_of(table);
-        // Both before anything is done: nobody is told after a write that its level can not be had.
-        let admitted = match &replicas {
+        // Both levels before anything is done: nobody is told after a write that its level can not be had.
+        let (admitted, agreement) = match coordinator.replicas_of(table) {
             None => {
-                self.admit(table, levels.agreement)?;
-                self.admit(table, levels.write)?
+                coordinator.admit(table, levels.agreement)?;
+                (coordinator.admit(table, levels.write)?, None)
             }
             Some(replicas) => {
-                for level in [levels.agreement, levels.write] {
-                    replicas.check_level(table, key.token, level)?;
-                }
-                Admitted::by_ring()
+                let patience = coordinator.patience(TimeoutKind::Write);
+                let agreement = Agreement::new(replicas, table, key.clone(), levels, patience)?;
+                (Admitted::by_ring(), Some(agreement))
             }
         };
-        let owner = self.owners().of(key.token);
+        let owner = coordinator.owners().of(key.token);
         trace::note(|| "Waiting for other conditional changes of the partition".into());
-        let claim = Some(self.shards_for(admitted).claim(owner, table, key).await?);
-        let patience = self.patience(TimeoutKind::Write);
-        let agreement =
-            replicas.map(|replicas| Agreement::new(replicas, table, key.clone(), levels, patience));
-        Ok(ClaimedPartition { coordinator: self.clone(), table, owner, admitted, claim, agreement })
+        let claim = Some(coordinator.shards_for(admitted).claim(owner, table, key).await?);
+        let (coordinator, key, planned_on) = (coordinator.clone(), key.clone(), 0);
+        Ok(ClaimedPartition { coordinator, table, key, owner, admitted, planned_on, claim, agreement })
     }
 
-    /// Makes sure that a read of one partition, which begins behind this, shows all conditional changes that were made
-    /// before, and none that could be lost. For others it does what there is to be done.
-    pub(crate) async fn settle_serial(
-        &self,
-        command: &ReadCommand,
-        level: Consistency,
-    ) -> Result<(), CoordinatorError> {
-        let ReadTarget::Keys(keys) = &command.target else { return Ok(()) };
-        if self.replicas_of(command.table.id()).is_none() {
-            let owners: BTreeSet<usize> = keys.iter().map(|key| self.owners().of(key.token)).collect();
-            for owner in owners {
-                self.shard().claimed_settled(owner).await?;
-            }
-            return Ok(());
-        }
-        let levels = ConditionalLevels { agreement: level, write: level };
-        for key in keys {
-            let mut claimed = self.claim(command.table.id(), key, levels).await?;
-            loop {
-                claimed.ready().await?;
-                if claimed.leave().await? == Settled::Done {
-                    break;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl ClaimedPartition {
     /// Makes good what others have left unfinished.
     ///
     /// # Errors
     /// Too few replicas live or have answered; `InDoubt` when what was proposed before may have been made.
     pub async fn ready(&mut self) -> Result<Ready, CoordinatorError> {
+        self.planned_on = self.coordinator.shard().local().with_schema(Schema::epoch);
         let Some(agreement) = &mut self.agreement else { return Ok(Ready::ToDecide) };
         let deadline = Instant::now() + self.coordinator.patience(TimeoutKind::Contention);
         loop {
@@ -135,8 +158,8 @@ impl ClaimedPartition {
         }
     }
 
-    /// A timestamp in µs for what is decided now: on a node that is alone later than all that it has given, on whichever
-    /// shard, so that it stands above all that was read unless clients gave timestamps of the future.
+    /// A timestamp in µs for what is decided now: on a node that is alone later than all that it has given, on
+    /// whichever shard, so that it stands above all that was read unless clients gave timestamps of the future.
     pub fn timestamp(&self) -> i64 {
         match &self.agreement {
             Some(agreement) => agreement.timestamp(),
@@ -157,14 +180,15 @@ impl ClaimedPartition {
         match &self.agreement {
             None => self.coordinator.read_from(self.admitted, self.owner, command).await,
             Some(agreement) => {
-                let patience = self.coordinator.patience(TimeoutKind::Read);
-                Ok(agreement.replicas().read(command, agreement.level(), patience).await?)
+                let (kind, replicas) = (TimeoutKind::Read, Rc::clone(agreement.replicas()));
+                let within = (kind, self.coordinator.patience(kind));
+                read_until_current(&self.coordinator, replicas, command, agreement.level(), within).await
             }
         }
     }
 
-    /// Writes a mutation of the partition, unless others came before. On a node that is alone the next one may claim the
-    /// partition as soon as it can be read; this returns when it is on the disk.
+    /// Writes a mutation of the partition, unless others came before. On a node that is alone the next one may claim
+    /// the partition as soon as it can be read; this returns when it is on the disk.
     ///
     /// # Errors
     /// Nothing is written after `Overloaded`; after others it may be.
@@ -177,14 +201,19 @@ impl ClaimedPartition {
         if self.agreement.is_some() {
             return self.settle(Some(mutation)).await;
         }
-        if let Some(claim) = self.claim.take() {
-            let shards = self.coordinator.shards_for(self.admitted);
-            shards.write_claimed(self.owner, vec![mutation], claim).await?;
+        let Some(claim) = self.claim.take() else { return Ok(Settled::Done) };
+        let (shards, planned_on) = (self.coordinator.shards_for(self.admitted), Some(self.planned_on));
+        match shards.write_claimed(self.owner, planned_on, vec![mutation], claim).await {
+            Err(StorageError::Table(TableError::Outdated { .. })) => {
+                self.claim = Some(shards.claim(self.owner, self.table, &self.key).await?);
+                Ok(Settled::Again)
+            }
+            written => Ok(written.map(|()| Settled::Done)?),
         }
-        Ok(Settled::Done)
     }
 
-    /// Leaves the partition as it is, for good on a node that is alone; returns when what was read may be told, unless others came before.
+    /// Leaves the partition as it is, unless others came before; returns when what was read may be told. On a node that
+    /// is alone its claim ends.
     ///
     /// # Errors
     /// The log failed, or too few replicas have answered.

@@ -36,6 +36,9 @@ pub enum CoordinatorError {
     /// Something was sent, and too few replicas did it.
     #[error("{0}")]
     TooFew(TooFew),
+    /// A conditional change will be made: too few replicas have said in time that they have it.
+    #[error("write of what was agreed on timed out: {received} of {required} replicas have answered")]
+    Chosen { received: u32, required: u32 },
     /// A conditional change may have been made.
     #[error("it is not known whether a conditional change was made")]
     InDoubt,

@@ -75,12 +75,6 @@ pub struct Coordinator {
     ring: Option<Rc<RingSeat>>,
 }
 
-impl std::fmt::Debug for Coordinator {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Coordinator").finish_non_exhaustive()
-    }
-}
-
 impl Coordinator {
     /// The coordinator of that shard, on a node that is alone.
     pub fn new(node: Node, shard: ShardHandle) -> Self {

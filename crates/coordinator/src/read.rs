@@ -11,6 +11,7 @@ use storage::StorageError;
 
 use crate::admission::Admitted;
 use crate::assemble::{Order, assemble};
+use crate::conditional::settle_serial;
 use crate::handle::patience_within;
 use crate::range::RangeRead;
 use crate::replicas::{ReplicaError, Replicas};
@@ -48,7 +49,7 @@ impl Coordinator {
             };
             if consistency.is_serial() {
                 // Before the read: whatever was changed is there then.
-                Box::pin(self.settle_serial(command, consistency)).await?;
+                Box::pin(settle_serial(self, command, consistency)).await?;
             }
             // Boxed, as below.
             let patience = self.patience(kind).min(patience_within(time));
@@ -56,34 +57,12 @@ impl Coordinator {
                 .await;
         }
         let admitted = self.admit(command.table.id(), consistency)?;
-        let page = self.read_from_owners(admitted, command).await?;
+        let page = read_from_owners(self, admitted, command).await?;
         if consistency.is_serial() {
             // Behind the read: whatever it has seen is on the disk then.
-            Box::pin(self.settle_serial(command, consistency)).await?;
+            Box::pin(settle_serial(self, command, consistency)).await?;
         }
         Ok(page)
-    }
-
-    async fn read_from_owners(
-        &self,
-        admitted: Admitted,
-        command: &ReadCommand,
-    ) -> Result<ReadPage, CoordinatorError> {
-        match &command.target {
-            ReadTarget::Keys(keys) if keys.len() == 1 => {
-                let owner = self.owners().of(keys[0].token);
-                self.read_from(admitted, owner, command).await
-            }
-            ReadTarget::Keys(keys) => {
-                let keys = rest(keys, command);
-                let order = Order::Keys(keys.clone());
-                let parts = keys_by_owner(self.owners(), command, keys);
-                Box::pin(Parts::new(self, command, parts).read(admitted, order)).await
-            }
-            ReadTarget::Range(_) if self.owners().count() == 1 => self.read_from(admitted, 0, command).await,
-            // Boxed, so that reads by key need no room for it.
-            ReadTarget::Range(range) => Box::pin(RangeRead::new(self, command, range).read(admitted)).await,
-        }
     }
 
     pub(crate) async fn read_from(
@@ -102,8 +81,35 @@ impl Coordinator {
     }
 }
 
+/// Reads one page from the shards of this node that own it.
+async fn read_from_owners(
+    coordinator: &Coordinator,
+    admitted: Admitted,
+    command: &ReadCommand,
+) -> Result<ReadPage, CoordinatorError> {
+    match &command.target {
+        ReadTarget::Keys(keys) if keys.len() == 1 => {
+            let owner = coordinator.owners().of(keys[0].token);
+            coordinator.read_from(admitted, owner, command).await
+        }
+        ReadTarget::Keys(keys) => {
+            let keys = rest(keys, command);
+            let order = Order::Keys(keys.clone());
+            let parts = keys_by_owner(coordinator.owners(), command, keys);
+            Box::pin(Parts::new(coordinator, command, parts).read(admitted, order)).await
+        }
+        ReadTarget::Range(_) if coordinator.owners().count() == 1 => {
+            coordinator.read_from(admitted, 0, command).await
+        }
+        // Boxed, so that reads by key need no room for it.
+        ReadTarget::Range(range) => {
+            Box::pin(RangeRead::new(coordinator, command, range).read(admitted)).await
+        }
+    }
+}
+
 /// Reads from the ring; again when the table was emptied since, and this node had not come so far.
-async fn read_until_current(
+pub(crate) async fn read_until_current(
     coordinator: &Coordinator,
     mut replicas: Rc<Replicas>,
     command: &ReadCommand,

@@ -9,7 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use cluster::MetadataLog;
 use coordinator::{
-    BatchProgress, BatchReplay, ConditionalLevels, Consistency, Coordinator, CoordinatorError,
+    BatchProgress, BatchReplay, ClaimedPartition, ConditionalLevels, Consistency, Coordinator,
+    CoordinatorError,
 };
 use futures_util::FutureExt;
 use read::{ReadCommand, ReadTarget};
@@ -100,7 +101,8 @@ fn a_claimed_partition_is_written_under_its_claim_and_once() {
         let levels = ConditionalLevels { agreement: Consistency::Serial, write: Consistency::One };
         let coordinator = node.coordinator();
         let table = node.table("k", "t").id();
-        let mut claimed = coordinator.claim(table, &key, levels).await.expect("nobody else has it");
+        let mut claimed =
+            ClaimedPartition::claim(&coordinator, table, &key, levels).await.expect("nobody else has it");
         claimed.write(node.insert(key.clone(), "first")).await.expect("it is written");
         let again = claimed.write(node.insert(key.clone(), "second"));
         let broken = AssertUnwindSafe(again).catch_unwind().await.expect_err("its claim has ended");

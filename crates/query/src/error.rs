@@ -261,6 +261,10 @@ impl QueryError {
             }
             CoordinatorError::TooFew(too_few) => QueryError::of_too_few(too_few, consistency, write_type),
             CoordinatorError::RingRefuses { what } => QueryError::invalid(what),
+            // As in Cassandra, whose timeout of the type SIMPLE says that a conditional change is decided.
+            CoordinatorError::Chosen { received, required: block_for } => {
+                QueryError::WriteTimeout { consistency, received, block_for, write_type: WriteType::Simple }
+            }
             CoordinatorError::InDoubt => {
                 QueryError::CasWriteUnknown { consistency, received: 0, block_for: 1 }
             }

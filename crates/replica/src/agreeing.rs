@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `in_progress_ballot` | the ballot that was promised last |
 //! | `proposal_ballot`, `proposal` | what was accepted last; none once it is committed |
-//! | `most_recent_commit_at`, `most_recent_commit` | the ballot that was committed last, and under which that was at first |
+//! | `most_recent_commit_at`, `most_recent_commit` | the last ballot that was committed, and its ballot at first |
 
 use std::sync::Arc;
 
@@ -43,9 +43,7 @@ pub async fn agree(
     if let Some(error) = outdated(shard.local(), request.table, planned_on) {
         return Err(Failure::from(&error));
     }
-    if let Phase::Propose(proposal) = &request.phase
-        && let Some(mutation) = &proposal.mutation
-    {
+    if let Some(mutation) = request.mutation() {
         check_mutations(shard, std::slice::from_ref(mutation))?;
     }
     let log = shard.local().with_schema(|schema| PaxosLog::of(schema, request.table))?;
@@ -111,8 +109,12 @@ impl PaxosLog {
         };
         // Later than what is there, whatever the ballots are: two nodes may have made theirs at one time.
         let timestamp = shard.local().timestamps().next_after_all();
-        let mutation = self.mutation(&key, table, &change, (timestamp, now));
-        shard.write_claimed(owner, vec![mutation], claim).await.map_err(failed)?;
+        let mut mutations = vec![self.mutation(&key, table, &change, (timestamp, now))];
+        if let Change::Commit { mut proposal, .. } = change {
+            // One record: who knows that it is committed has it.
+            mutations.extend(proposal.mutation.take());
+        }
+        shard.write_claimed(owner, None, mutations, claim).await.map_err(failed)?;
         Ok(answer)
     }
 
@@ -167,8 +169,8 @@ impl PaxosLog {
                 let promised = (columns.promised, Some(&uuid[..]));
                 vec![promised, (columns.accepted_under, Some(&uuid)), (columns.accepted, Some(&accepted))]
             }
-            Change::Commit { origin: first, drops, .. } => {
-                origin = first.to_uuid();
+            Change::Commit { proposal, drops } => {
+                origin = proposal.origin.to_uuid();
                 let mut cells = vec![(columns.committed, Some(&uuid[..])), (columns.origin, Some(&origin))];
                 if *drops {
                     cells.extend([(columns.accepted_under, None), (columns.accepted, None)]);
@@ -199,8 +201,7 @@ enum Change {
     Promise(Ballot),
     Accept(Box<Proposal>),
     Commit {
-        ballot: Ballot,
-        origin: Ballot,
+        proposal: Box<Proposal>,
         /// Is what was accepted last a part of it?
         drops: bool,
     },
@@ -209,8 +210,8 @@ enum Change {
 impl Change {
     fn ballot(&self) -> Ballot {
         match self {
-            Change::Promise(ballot) | Change::Commit { ballot, .. } => *ballot,
-            Change::Accept(proposal) => proposal.ballot,
+            Change::Promise(ballot) => *ballot,
+            Change::Accept(proposal) | Change::Commit { proposal, .. } => proposal.ballot,
         }
     }
 }
@@ -221,18 +222,18 @@ fn decide(state: State, phase: Phase, forgets: bool) -> (PaxosAnswer, Option<Cha
     // What a quorum has was promised by a quorum, whether this one was among them or not.
     let promised = promised.max(promise.committed);
     match phase {
-        Phase::Prepare(ballot) if ballot > promised => {
+        Phase::Prepare(ballot) if ballot.is_after(promised) => {
             (PaxosAnswer::Promised(promise), (!forgets).then_some(Change::Promise(ballot)))
         }
-        Phase::Propose(proposal) if proposal.ballot >= promised => {
+        Phase::Propose(proposal) if proposal.ballot == promised || proposal.ballot.is_after(promised) => {
             (PaxosAnswer::Done, Some(Change::Accept(proposal)))
         }
         Phase::Prepare(_) | Phase::Propose(_) => (PaxosAnswer::Refused(promised), None),
-        Phase::Commit { ballot, origin } if ballot > promise.committed => {
-            let drops = promise.accepted.is_some_and(|accepted| accepted.ballot <= ballot);
-            (PaxosAnswer::Done, Some(Change::Commit { ballot, origin, drops }))
+        Phase::Commit(proposal) if proposal.ballot.is_after(promise.committed) => {
+            let drops = promise.accepted.is_some_and(|accepted| accepted.ballot <= proposal.ballot);
+            (PaxosAnswer::Done, Some(Change::Commit { proposal, drops }))
         }
-        Phase::Commit { .. } => (PaxosAnswer::Done, None),
+        Phase::Commit(_) => (PaxosAnswer::Done, None),
     }
 }
 
@@ -289,10 +290,20 @@ mod tests {
         }
     }
 
+    /// Both changes would have one timestamp, and the greater value would win instead of the later one.
+    #[test]
+    fn of_two_ballots_of_one_time_the_one_that_came_first_goes_first() {
+        let other = Ballot::new(5, Uuid::max());
+        assert!(other > ballot(5) && !other.is_after(ballot(5)));
+        let refused = (PaxosAnswer::Refused(ballot(5)), None);
+        assert_eq!(decide(state(5, None, 3), Phase::Prepare(other), false), refused);
+        let proposed = Proposal { ballot: other, ..*proposal(5) };
+        assert_eq!(decide(state(5, None, 3), Phase::Propose(Box::new(proposed)), false), refused);
+    }
+
     #[test]
     fn what_is_committed_is_proposed_no_more() {
-        let commit = |micros| Phase::Commit { ballot: ballot(micros), origin: ballot(2) };
-        let dropped = |state, micros| match decide(state, commit(micros), false) {
+        let dropped = |state, micros| match decide(state, Phase::Commit(proposal(micros)), false) {
             (PaxosAnswer::Done, Some(Change::Commit { drops, .. })) => Some(drops),
             (PaxosAnswer::Done, None) => None,
             other => panic!("{other:?}"),

@@ -29,7 +29,8 @@ const VARIANT_MASK: u64 = 3 << 62;
 /// Microseconds from the calendar of UUIDs to 1970.
 const CALENDAR_MICROS: i64 = -1_000 * time_uuid::EPOCH_MILLIS;
 
-/// Whose turn it is: of two the later one goes first, and no two are equal.
+/// Whose turn it is: of two the later one goes first. Nodes may make theirs at one time; of those the one that came
+/// first goes first, since the changes of both would have one timestamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ballot {
     /// A timestamp in µs since 1970 that its node gives once.
@@ -43,6 +44,11 @@ impl Ballot {
     pub fn new(micros: i64, node: Uuid) -> Ballot {
         let half = node.as_u64_pair().0;
         Ballot { micros, node: half & !VARIANT_MASK | VARIANT }
+    }
+
+    /// Was it made later?
+    pub fn is_after(self, other: Ballot) -> bool {
+        self.micros > other.micros
     }
 
     /// When it was made, in µs since 1970.
@@ -95,13 +101,8 @@ pub enum Phase {
     Prepare(Ballot),
     /// Accept this.
     Propose(Box<Proposal>),
-    /// A quorum has what was proposed under the first of these ballots, and under the second at first.
-    Commit {
-        /// Under which it was accepted.
-        ballot: Ballot,
-        /// And at first.
-        origin: Ballot,
-    },
+    /// This was chosen, and a quorum has what it changes: have it, too, and forget that it was accepted.
+    Commit(Box<Proposal>),
 }
 
 /// What a replica says.
@@ -132,7 +133,7 @@ impl PaxosRequest {
         match self.phase {
             Phase::Prepare(_) => "PAXOS_PREPARE",
             Phase::Propose(_) => "PAXOS_PROPOSE",
-            Phase::Commit { .. } => "PAXOS_COMMIT",
+            Phase::Commit(_) => "PAXOS_COMMIT",
         }
     }
 
@@ -148,10 +149,9 @@ impl PaxosRequest {
                 out.put_u8(PROPOSE);
                 put_proposal(out, proposal);
             }
-            Phase::Commit { ballot, origin } => {
+            Phase::Commit(proposal) => {
                 out.put_u8(COMMIT);
-                put_ballot(out, *ballot);
-                put_ballot(out, *origin);
+                put_proposal(out, proposal);
             }
         }
     }
@@ -161,17 +161,21 @@ impl PaxosRequest {
         let phase = match reader.u8("phase")? {
             PREPARE => Phase::Prepare(ballot(reader)?),
             PROPOSE => Phase::Propose(Box::new(proposal(reader)?)),
-            COMMIT => Phase::Commit { ballot: ballot(reader)?, origin: ballot(reader)? },
+            COMMIT => Phase::Commit(Box::new(proposal(reader)?)),
             _ => return Err(reader.wrong("phase")),
         };
         let request = PaxosRequest { table, key, phase };
-        match &request.phase {
-            Phase::Propose(proposal)
-                if !proposal.mutation.as_ref().is_none_or(|mutation| request.is_of(mutation)) =>
-            {
-                Err(reader.wrong("mutation"))
-            }
-            _ => Ok(request),
+        match request.mutation().is_none_or(|mutation| request.is_of(mutation)) {
+            true => Ok(request),
+            false => Err(reader.wrong("mutation")),
+        }
+    }
+
+    /// What it changes, if it is about a change.
+    pub(crate) fn mutation(&self) -> Option<&Mutation> {
+        match &self.phase {
+            Phase::Prepare(_) => None,
+            Phase::Propose(proposal) | Phase::Commit(proposal) => proposal.mutation.as_ref(),
         }
     }
 

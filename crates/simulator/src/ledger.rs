@@ -59,7 +59,7 @@ pub(crate) enum What {
 impl Asked {
     /// The statement, for the table of that name, and its values.
     pub(crate) fn statement(&self, table: &str) -> (String, Vec<Bound>) {
-        let (row, int) = (Bound::Int(self.row), Bound::Int);
+        let (row, int) = (Bound::Int(self.row), |number: i32| Bound::Int(shown_as(self.row, number)));
         match self.what {
             What::Begin => {
                 (format!("INSERT INTO {table} (k, n) VALUES (?, ?) IF NOT EXISTS"), vec![row, int(0)])
@@ -71,6 +71,12 @@ impl Asked {
             What::Show => (format!("SELECT n FROM {table} WHERE k = ?"), vec![row]),
         }
     }
+}
+
+/// How a number stands in a row. In one row later numbers are less: of two changes of one timestamp the greater value
+/// wins, and must not be the later one every time.
+fn shown_as(row: i32, number: i32) -> i32 {
+    if row == 0 { number } else { -number }
 }
 
 impl Ledger {
@@ -130,7 +136,7 @@ impl Ledger {
     /// The row shows that number; of `None` there is no row.
     pub(crate) fn take_shown(&mut self, asked: &Asked, shown: Option<i32>) -> Result<(), String> {
         let known = &mut self.rows[asked.row as usize];
-        let Some(shown) = shown else {
+        let Some(shown) = shown.map(|shown| shown_as(asked.row, shown)) else {
             return if asked.was_begun { Err("a row is gone".to_owned()) } else { Ok(()) };
         };
         if shown < asked.told {

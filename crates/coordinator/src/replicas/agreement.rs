@@ -24,6 +24,7 @@ use uuid::Uuid;
 
 use super::error::ReplicaError;
 use super::requirement::{Counted, Requirement};
+use super::view::Plan;
 use super::write::Tally;
 use super::{Missed, Replicas, misanswered};
 use crate::{ConditionalLevels, Consistency};
@@ -41,8 +42,8 @@ pub(crate) struct Agreement {
     ballot: Ballot,
     /// The greatest that was heard of.
     heard: Ballot,
-    /// Under which a change was proposed here that may have been chosen, or may be yet.
-    in_doubt: Option<Ballot>,
+    /// Changes that were proposed here and may have been chosen, or may be yet, with the ballots that they had.
+    in_doubt: Vec<(Ballot, Mutation)>,
     /// Has a quorum promised the last one, with nothing unfinished before it?
     is_promised: bool,
     attempt_count: u32,
@@ -89,16 +90,22 @@ enum Word {
 
 impl Agreement {
     /// That on a partition.
+    ///
+    /// # Errors
+    /// Too few replicas live for one of the levels: nothing was done.
     pub(crate) fn new(
         replicas: Rc<Replicas>,
         table: TableId,
         key: PartitionKey,
         levels: ConditionalLevels,
         patience: Duration,
-    ) -> Agreement {
+    ) -> Result<Agreement, ReplicaError> {
+        for level in [levels.agreement, levels.write] {
+            replicas.admit(table, key.token, level)?;
+        }
         let (ballot, heard) = (Ballot::default(), Ballot::default());
-        let (in_doubt, is_promised, attempt_count) = (None, false, 0);
-        Agreement {
+        let (in_doubt, is_promised, attempt_count) = (Vec::new(), false, 0);
+        Ok(Agreement {
             replicas,
             table,
             key,
@@ -109,7 +116,7 @@ impl Agreement {
             is_promised,
             attempt_count,
             patience,
-        }
+        })
     }
 
     /// Goes on with the ring as it is now; not between what was read and what is proposed.
@@ -123,7 +130,7 @@ impl Agreement {
     }
 
     /// The way to the replicas.
-    pub(crate) fn replicas(&self) -> &Replicas {
+    pub(crate) fn replicas(&self) -> &Rc<Replicas> {
         &self.replicas
     }
 
@@ -134,7 +141,7 @@ impl Agreement {
 
     /// Was a change proposed here of which nobody knows yet?
     pub(crate) fn is_in_doubt(&self) -> bool {
-        self.in_doubt.is_some()
+        !self.in_doubt.is_empty()
     }
 
     /// Has a quorum promise, and makes good what is unfinished.
@@ -158,8 +165,9 @@ impl Agreement {
                     continue;
                 }
             };
-            if self.in_doubt.is_some_and(|own| promises.iter().any(|promise| promise.origin == own)) {
-                self.in_doubt = None;
+            if let Some(own) = promises.iter().find_map(|promise| self.own(promise.origin)) {
+                // Somebody else has made it good, and knows nothing of the level that is asked for here.
+                self.write(Some(own), self.levels, deadline).await.map_err(of_what_is_chosen)?;
                 return Ok(Ready::Made);
             }
             let committed = promises.iter().map(|promise| promise.committed).max().unwrap_or_default();
@@ -170,16 +178,13 @@ impl Agreement {
             };
             match unfinished.filter(|accepted| is_unfinished(accepted)) {
                 Some(proposal) => {
-                    let origin = proposal.origin;
-                    if self.finish(proposal, deadline).await? == Settled::Done
-                        && self.in_doubt == Some(origin)
-                    {
-                        self.in_doubt = None;
+                    let is_own = self.own(proposal.origin).is_some();
+                    if self.finish(proposal, is_own, deadline).await? == Settled::Done && is_own {
                         return Ok(Ready::Made);
                     }
                 }
                 // Others have changed it since, and what they have made good may have been ours.
-                None if self.in_doubt.is_some_and(|own| committed > own) => {
+                None if self.in_doubt.iter().any(|(own, _)| committed > *own) => {
                     return Err(ReplicaError::InDoubt);
                 }
                 None => {
@@ -190,10 +195,16 @@ impl Agreement {
         }
     }
 
-    /// Makes good what somebody has left unfinished.
+    /// The change that was proposed here under that ballot.
+    fn own(&self, origin: Ballot) -> Option<Mutation> {
+        self.in_doubt.iter().find(|(own, _)| *own == origin).map(|(_, mutation)| mutation.clone())
+    }
+
+    /// Makes good what somebody has left unfinished, or what was proposed here.
     async fn finish(
         &mut self,
         mut proposal: Box<Proposal>,
+        is_own: bool,
         deadline: Instant,
     ) -> Result<Settled, ReplicaError> {
         trace::note(|| "Finishing incomplete paxos round".into());
@@ -202,16 +213,18 @@ impl Agreement {
             // It came before the table was emptied.
             proposal.mutation = None;
         }
-        let (origin, mutation) = (proposal.origin, proposal.mutation.clone());
-        match self.ask(Phase::Propose(proposal), deadline).await? {
+        match self.ask(Phase::Propose(proposal.clone()), deadline).await? {
             Said::Later { promised, .. } => {
                 self.give_way(promised).await;
                 Ok(Settled::Again)
             }
             Said::Yes(_) => {
                 let agreement = self.levels.agreement;
-                self.write(mutation, ConditionalLevels { agreement, write: agreement }, deadline).await?;
-                self.tell_committed(origin);
+                let levels =
+                    if is_own { self.levels } else { ConditionalLevels { agreement, write: agreement } };
+                let written = self.write(proposal.mutation.clone(), levels, deadline).await;
+                written.map_err(|error| if is_own { of_what_is_chosen(error) } else { error })?;
+                self.tell_committed(proposal);
                 Ok(Settled::Done)
             }
         }
@@ -221,8 +234,7 @@ impl Agreement {
     /// chosen.
     ///
     /// # Errors
-    /// Too few replicas live or have answered. The change may have been made, or may be yet, unless
-    /// [`Agreement::is_in_doubt`] says that it is not.
+    /// Too few replicas live or have answered. The change may have been made, or may be yet; it will be after `Chosen`.
     ///
     /// # Cancel safety
     /// Dropped, it may have been made, or may be yet.
@@ -231,32 +243,28 @@ impl Agreement {
         mutation: Option<Mutation>,
         deadline: Instant,
     ) -> Result<Settled, ReplicaError> {
-        // Once for each promise: a second proposal under one ballot could be another one. None of a test's own makes has
-        // replicas to ask; `ready` alone sets it.
+        // Once for each promise: a second proposal under one ballot could be another one.
         assert!(std::mem::take(&mut self.is_promised), "what is proposed was decided under a promise");
         if mutation.is_none() && self.replicas.has_planted(Plant::RefusedUnproposed) {
             return Ok(Settled::Done);
         }
         let (ballot, planned_on) = (self.ballot, self.replicas.planned_on());
         let proposal = Box::new(Proposal { ballot, origin: ballot, planned_on, mutation: mutation.clone() });
-        // From here on nobody knows, until enough have answered. What was before is none of it: it can not be any more
-        // once this is chosen.
-        let before = self.in_doubt;
-        if mutation.is_some() {
-            self.in_doubt = Some(ballot);
-        }
-        match self.ask(Phase::Propose(proposal), deadline).await? {
+        // From here on nobody knows, until enough have answered.
+        self.in_doubt.extend(mutation.clone().map(|mutation| (ballot, mutation)));
+        match self.ask(Phase::Propose(proposal.clone()), deadline).await? {
             Said::Later { promised, by_any } => {
                 if !by_any {
-                    self.in_doubt = before;
+                    self.in_doubt.retain(|(own, _)| *own != ballot);
                 }
                 self.give_way(promised).await;
                 Ok(Settled::Again)
             }
             Said::Yes(_) => {
+                // What was proposed before can not be chosen any more.
+                self.in_doubt.clear();
                 self.write(mutation, self.levels, deadline).await.map_err(of_what_is_chosen)?;
-                self.in_doubt = None;
-                self.tell_committed(ballot);
+                self.tell_committed(proposal);
                 Ok(Settled::Done)
             }
         }
@@ -307,14 +315,13 @@ impl Agreement {
 
     /// Tells the replicas that a quorum has what was accepted. Who does not hear it has it made good once more, which
     /// changes nothing.
-    fn tell_committed(&self, origin: Ballot) {
-        let Ok((plan, _)) = self.replicas.admit(self.table, self.key.token, self.levels.agreement) else {
-            return;
-        };
+    fn tell_committed(&self, proposal: Box<Proposal>) {
+        let agreed = self.replicas.admit(self.table, self.key.token, self.levels.agreement);
+        let Ok((plan, requirement)) = agreed else { return };
         let deadline = Instant::now() + self.patience;
-        let phase = Phase::Commit { ballot: self.ballot, origin };
-        let told: Vec<_> =
-            plan.nodes.iter().map(|node| self.ask_one(*node, phase.clone(), deadline)).collect();
+        let phase = Phase::Commit(proposal);
+        let told = self.who_agree(&plan, &requirement).into_iter();
+        let told: Vec<_> = told.map(|node| self.ask_one(node, phase.clone(), deadline)).collect();
         runtime::spawn_local(
             "a commit",
             Box::pin(async move {
@@ -328,13 +335,7 @@ impl Agreement {
         let level = self.levels.agreement;
         let (plan, requirement) = self.replicas.admit(self.table, self.key.token, level)?;
         let view = &self.replicas.view;
-        // Of another data centre nobody is asked at `LOCAL_SERIAL`, and of one that is getting its rows nobody knows
-        // what it had promised.
-        let here = view.center_of(view.here());
-        let is_asked = |node: &NodeIndex| {
-            view.has_rows(*node) && (!requirement.is_local() || view.center_of(*node) == here)
-        };
-        let asked: Vec<NodeIndex> = plan.nodes.iter().copied().filter(is_asked).collect();
+        let asked = self.who_agree(&plan, &requirement);
         let centers = asked.iter().map(|node| view.center_of(*node));
         let mut tally = Tally::new(requirement, Counted::none(plan.factors), centers);
         let mut answers: FuturesUnordered<_> = asked
@@ -371,11 +372,24 @@ impl Agreement {
         if tally.is_enough() {
             return Ok(Said::Yes(promises));
         }
+        // Those who have not answered were asked, or may be yet.
         by_any |= !answers.is_empty();
+        tally.note_sent(!answers.is_empty());
         match later {
             Some(promised) => Ok(Said::Later { promised, by_any }),
             None => Err(tally.write_outcome(level).err().unwrap_or(ReplicaError::InDoubt)),
         }
+    }
+
+    /// The replicas that are to agree: of another data centre none at `LOCAL_SERIAL`, and none that is getting its
+    /// rows, of which nobody knows what it had promised.
+    fn who_agree(&self, plan: &Plan<'_>, requirement: &Requirement) -> Vec<NodeIndex> {
+        let view = &self.replicas.view;
+        let here = view.center_of(view.here());
+        let is_one = |node: &NodeIndex| {
+            view.has_rows(*node) && (!requirement.is_local() || view.center_of(*node) == here)
+        };
+        plan.nodes.iter().copied().filter(is_one).collect()
     }
 
     /// Asks one replica.
@@ -423,8 +437,8 @@ fn word_of(answer: PaxosAnswer) -> Word {
     }
 }
 
-/// A ballot of a node later than all that were heard of, at that timestamp or behind it, in µs: one that is far ahead of
-/// the clock is passed without the clock's being set.
+/// A ballot of a node later than all that were heard of, at that timestamp or behind it, in µs: one that is far ahead
+/// of the clock is passed without the clock's being set.
 fn ballot_after(heard: Ballot, given: i64, node: Uuid) -> Ballot {
     let ballot = Ballot::new(given.max(heard.micros().saturating_add(1)), node);
     assert!(ballot > heard, "each ballot is later than all that were heard of");
@@ -434,8 +448,12 @@ fn ballot_after(heard: Ballot, given: i64, node: Uuid) -> Ballot {
 /// What stands in the way of what is chosen does not take it back.
 fn of_what_is_chosen(error: ReplicaError) -> ReplicaError {
     match error {
-        ReplicaError::Unavailable { required, .. } => ReplicaError::WriteTimeout { received: 0, required },
-        ReplicaError::Coordinator(_) => ReplicaError::WriteTimeout { received: 0, required: 1 },
+        ReplicaError::WriteTimeout { received, required }
+        | ReplicaError::WriteFailure { received, required, .. } => {
+            ReplicaError::Chosen { received, required }
+        }
+        ReplicaError::Unavailable { required, .. } => ReplicaError::Chosen { received: 0, required },
+        ReplicaError::Coordinator(_) => ReplicaError::Chosen { received: 0, required: 1 },
         error => error,
     }
 }

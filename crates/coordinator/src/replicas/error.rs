@@ -67,6 +67,14 @@ pub enum ReplicaError {
     /// A conditional change that was proposed may have been made, and others have changed the partition since.
     #[error("it is not known whether a conditional change was made")]
     InDoubt,
+    /// A conditional change is chosen, and will be made: too few have said in time that they have it.
+    #[error("write of what was agreed on timed out: {received} of {required} replicas have answered")]
+    Chosen {
+        /// So many have it.
+        received: u32,
+        /// So many must.
+        required: u32,
+    },
     /// The table is not known here, or its keyspace is not in the ring.
     #[error("there is no such table in the ring")]
     NoTable,
@@ -87,6 +95,7 @@ impl From<ReplicaError> for CoordinatorError {
             ReplicaError::Coordinator(error) => error,
             ReplicaError::NoTable => table_gone(),
             ReplicaError::InDoubt => CoordinatorError::InDoubt,
+            ReplicaError::Chosen { received, required } => CoordinatorError::Chosen { received, required },
             ReplicaError::Outdated { epoch } => CoordinatorError::Outdated { epoch },
             ReplicaError::Unavailable { consistency, required, alive } => {
                 CoordinatorError::Unavailable { consistency: consistency.name(), required, alive }

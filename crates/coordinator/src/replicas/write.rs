@@ -96,19 +96,6 @@ impl Replicas {
         Ok(groups.into_iter().map(begin).collect())
     }
 
-    /// Are there replicas enough of a partition for that level?
-    ///
-    /// # Errors
-    /// `Unavailable`, or `NoTable`.
-    pub(crate) fn check_level(
-        &self,
-        table: TableId,
-        token: Token,
-        level: Consistency,
-    ) -> Result<(), ReplicaError> {
-        self.admit(table, token, level).map(drop)
-    }
-
     /// Are there replicas enough of these?
     ///
     /// # Errors
@@ -379,7 +366,7 @@ fn outcomes(
 ) -> Vec<Result<(), ReplicaError>> {
     let outcome = |mut tally: Tally| {
         // Those who have not answered were sent it, or may be yet.
-        tally.was_sent |= is_any_left;
+        tally.note_sent(is_any_left);
         tally.write_outcome(consistency)
     };
     tallies.into_iter().map(outcome).collect()
@@ -484,6 +471,11 @@ impl Tally {
                 self.not_failed.remove(center);
             }
         }
+    }
+
+    /// Something was sent to somebody, if it was.
+    pub(super) fn note_sent(&mut self, is_sent: bool) {
+        self.was_sent |= is_sent;
     }
 
     /// Would one more of a data centre bring it nearer?

@@ -16,7 +16,7 @@ use super::Inner;
 use crate::conditional::{Conditions, ShownColumns, applied, not_applied};
 use crate::error::refuse;
 use crate::memory::AnswerRoom;
-use crate::modify::{Basis, BatchPlan, Changes, ModifyPlan, Writer, read_whole};
+use crate::modify::{Basis, BatchPlan, Changes, Elements, ModifyPlan, Writer, read_whole};
 use crate::request::QueryOptions;
 use crate::response::{Response, ResponseKind};
 use crate::restrictions::{Rows, StatementType};
@@ -71,7 +71,8 @@ impl Inner {
         let levels = self.levels_of(options, request.table)?;
         let now = self.now(options);
         let mut deadline = Deadline::of(&self.timeouts, TimeoutKind::Contention);
-        let claiming = pin!(self.coordinator.claim(request.table.id(), &request.key, levels));
+        let claiming =
+            pin!(ClaimedPartition::claim(&self.coordinator, request.table.id(), &request.key, levels));
         let claimed = deadline.within(claiming).await.map_err(|_| late(levels, false))?;
         let mut claimed = claimed.map_err(|error| refused(error, levels))?;
         loop {
@@ -88,10 +89,12 @@ impl Inner {
                 Err(error) => return Err(error),
             };
             let doubts = Doubts { was_in_doubt, levels };
-            if request.conditions.hold(partition.as_ref())? {
+            // What is wrong with the statement is no answer when what it proposed before may be made.
+            let told = |error: QueryError| if was_in_doubt { late(levels, true) } else { error };
+            if request.conditions.hold(partition.as_ref()).map_err(told)? {
                 let writing =
                     self.write_claimed(&request, &mut claimed, partition.as_ref(), (doubts, now), room);
-                if writing.await? == Settled::Done {
+                if writing.await.map_err(told)? == Settled::Done {
                     return Ok(rows(applied(request.table)));
                 }
                 continue;
@@ -205,6 +208,7 @@ impl Inner {
             timestamp: OnceCell::from(claimed.timestamp()),
             now,
             basis: Basis::Known(partition),
+            elements: Some(Elements::default()),
         };
         let mut changes = Changes::default();
         for Part { plan, bindings } in request.parts {
@@ -228,6 +232,9 @@ impl Inner {
         match Deadline::of(&self.timeouts, TimeoutKind::Write).within(pin!(settling)).await {
             Err(_) => Err(late(levels, was_in_doubt || is_write)),
             Ok(Ok(settled)) => Ok(settled),
+            Ok(Err(error @ CoordinatorError::Chosen { .. })) => {
+                Err(QueryError::of_write(error, levels.write, WriteType::Cas))
+            }
             Ok(Err(error)) if was_in_doubt || is_write && !is_refusal(&error) => {
                 tracing::debug!(%error, "a conditional change may or may not be made");
                 Err(late(levels, true))

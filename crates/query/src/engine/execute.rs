@@ -109,6 +109,7 @@ impl Inner {
             timestamp: given,
             now: self.now(options),
             basis: Basis::Read,
+            elements: None,
         }
     }
 

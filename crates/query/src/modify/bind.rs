@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 use bytes::Bytes;
 use coordinator::{Consistency, Coordinator, CoordinatorError};
@@ -44,6 +45,8 @@ pub(crate) struct Writer<'a> {
     /// Seconds since 1970.
     pub(crate) now: u32,
     pub(crate) basis: Basis<'a>,
+    /// `None` when elements are placed by the clock.
+    pub(crate) elements: Option<Elements>,
 }
 
 /// Where changes have rows from that must be known before they are changed.
@@ -54,6 +57,10 @@ pub(crate) enum Basis<'a> {
     /// The partition was read before, if there is anything of it; what was not read of it is not there.
     Known(Option<&'a PartitionRows>),
 }
+
+/// Counts the elements of lists that a conditional change adds: their places follow from its timestamp, so that lists
+/// grow in the order of what was agreed on, whatever clocks show.
+pub(crate) type Elements = Arc<AtomicI64>;
 
 /// The timestamp that USING says; `None` when it says none.
 ///
@@ -170,7 +177,8 @@ impl Writer<'_> {
         }
         let value_bytes = bindings.value_bytes();
         let prepends = self.prepends;
-        let blindly = Applying { time, bindings, value_bytes, prepends, before: None };
+        let elements = self.elements.as_ref();
+        let blindly = Applying { time, bindings, value_bytes, prepends, elements, before: None };
         let mut piece = Piece::of_turn();
         for key in keys {
             let clusterings = match &rows {
@@ -279,9 +287,11 @@ impl Writer<'_> {
         let changes = Arc::clone(changes);
         let (time, value_bytes) = (applying.time, applying.value_bytes);
         let (prepends, before) = (Arc::clone(applying.prepends), applying.before.cloned());
+        let elements = applying.elements.cloned();
         let building = move |bindings: &Bindings<'_>| {
             let before = before.as_ref();
-            let applying = Applying { time, bindings, value_bytes, prepends: &prepends, before };
+            let (prepends, elements) = (&prepends, elements.as_ref());
+            let applying = Applying { time, bindings, value_bytes, prepends, elements, before };
             Building { clustering, liveness, changes: &changes }.build(&applying, foreseen_bytes)
         };
         applying.bindings.elsewhere(self.coordinator.runtime(), building).await

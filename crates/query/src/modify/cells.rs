@@ -1,11 +1,13 @@
 //! From operations on a column to cells in a row.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rows::{CellRef, ColumnData, DeletionTime, Row, RowBuilder};
 use types::encoding::{Fields, Parts};
 use types::{CqlType, uuid};
 
+use super::bind::Elements;
 use super::operation::{ColumnChange, Operation};
 use crate::QueryError;
 use crate::error::refuse;
@@ -83,8 +85,21 @@ pub(super) struct Applying<'a> {
     /// Bytes of all bound values.
     pub(super) value_bytes: usize,
     pub(super) prepends: &'a Arc<PrependClock>,
+    /// Of a conditional change.
+    pub(super) elements: Option<&'a Elements>,
     /// The row as it is, where it had to be read.
     pub(super) before: Option<&'a Row>,
+}
+
+impl Applying<'_> {
+    /// The place of an element behind all that a list has: a time UUID.
+    fn next_place(&self) -> [u8; 16] {
+        let own = self.bindings.environment.time_uuid();
+        let Some(elements) = self.elements else { return own };
+        let low_half = own.last_chunk::<8>().map_or(0, |half| u64::from_be_bytes(*half));
+        let ticks = self.time.timestamp.saturating_mul(10).saturating_add(uuid::ticks_at_millis(0));
+        uuid::from_ticks(ticks.saturating_add(elements.fetch_add(1, Ordering::Relaxed)), low_half)
+    }
 }
 
 /// Writes all that is done to a column into the row.
@@ -274,7 +289,7 @@ impl Gathered<'_> {
         match &self.change.cql_type {
             CqlType::List { .. } => {
                 for part in parts(value, 1) {
-                    let path = self.applying.bindings.environment.time_uuid().to_vec();
+                    let path = self.applying.next_place().to_vec();
                     self.cells.push((path, Some(part?.to_vec())));
                 }
             }

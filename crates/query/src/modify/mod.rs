@@ -20,7 +20,7 @@ mod plan;
 mod shape;
 
 pub(crate) use batch::{BatchPlan, check as check_batch, plan_batch, unlogged_warning};
-pub(crate) use bind::{Basis, Writer, read_whole, row_of, write_time};
+pub(crate) use bind::{Basis, Elements, Writer, read_whole, row_of, write_time};
 pub(crate) use cells::PrependClock;
 pub(crate) use collect::Changes;
 pub(crate) use plan::{ModifyPlan, Written, plan};

@@ -185,21 +185,25 @@ impl ShardHandle {
     }
 
     /// Writes mutations of a partition that is claimed, as one record. The claim ends when they stand in the log and
-    /// the memtable; this returns when they are on the disk, whatever the sync mode.
+    /// the memtable; this returns when they are on the disk, whatever the sync mode. Of what was planned on an epoch of
+    /// the schema nothing is written when its table was emptied since.
     ///
     /// # Errors
-    /// As [`crate::Shard::write`], and `ShardBusy` or `ShardGone`.
+    /// As [`crate::Shard::write`], [`table::TableError::Outdated`], and `ShardBusy` or `ShardGone`.
     ///
     /// # Cancel safety
     /// As [`crate::Shard::write`].
     pub async fn write_claimed(
         &self,
         owner: usize,
+        planned_on: Option<u64>,
         mutations: Vec<Mutation>,
         claim: Claim,
     ) -> Result<(), StorageError> {
-        self.on(owner, move |shard| async move { claims::write_claimed(&shard, &mutations, claim).await })
-            .await?
+        let write = move |shard: Rc<Shard>| async move {
+            claims::write_claimed(&shard, planned_on, &mutations, claim).await
+        };
+        self.on(owner, write).await?
     }
 
     /// Returns when everything that was written under a claim on that owner so far is on the disk: who has read it may

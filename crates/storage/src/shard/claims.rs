@@ -23,7 +23,7 @@ use runtime::Plant;
 use schema::TableId;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::{Shard, Unit, Wait};
+use super::{Shard, Unit, Wait, outdated};
 use crate::StorageError;
 
 /// So many partitions are remembered before those are looked for that nobody claims any more.
@@ -83,20 +83,26 @@ pub(crate) fn claimable(shard: &Shard, table: TableId, key: &PartitionKey) -> Cl
 }
 
 /// Writes mutations of a claimed partition, as one record. The claim ends when they stand in the log and the memtable.
-/// Returns when they are on the disk, whatever the sync mode.
+/// Returns when they are on the disk, whatever the sync mode. Of what was planned on an epoch of the schema nothing is
+/// written when its table was emptied since.
 ///
 /// # Errors
-/// As [`Shard::write`].
+/// As [`Shard::write`], and [`table::TableError::Outdated`].
 ///
 /// # Cancel safety
 /// As [`Shard::write`].
 pub(crate) async fn write_claimed(
     shard: &Rc<Shard>,
+    planned_on: Option<u64>,
     mutations: &[Mutation],
     claim: Claim,
 ) -> Result<(), StorageError> {
     let _under_way = shard.writes.begin();
     shard.shared.room.wait(&shard.shared, &shard.tables).await?;
+    let is_outdated = |mutation: &Mutation| outdated(shard, mutation.table, planned_on?);
+    if let Some(error) = mutations.iter().find_map(is_outdated) {
+        return Err(error);
+    }
     let begun = shard.begin_write(mutations, Unit::All, Wait::Synced);
     if begun.position.is_some() {
         // No test can break it without another log.
