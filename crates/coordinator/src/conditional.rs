@@ -6,9 +6,9 @@
 //!              └──────────────── others came before ──────┘
 //! ```
 //!
-//! The one replica of a table of a node that is alone is the shard that owns the partition, and its claims are all there
-//! is to agree on: who has one is ready, and nobody comes before. In a ring a claim only keeps this node's own clients
-//! apart; what they do is agreed on by the replicas ([`Agreement`]).
+//! The one replica of a table of a node that is alone is the shard that owns the partition, and its claims are all
+//! there is to agree on: who has one is ready, and nobody comes before. In a ring a claim only keeps this node's own
+//! clients apart; what they do is agreed on by the replicas ([`Agreement`]).
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -53,8 +53,8 @@ pub struct ClaimedPartition {
     agreement: Option<Agreement>,
 }
 
-/// Makes sure that a read of partitions, which begins behind this in a ring and before it on a node that is alone, shows
-/// all conditional changes that were made before, and none that could be lost.
+/// Makes sure that a read of partitions, which begins behind this in a ring and before it on a node that is alone,
+/// shows all conditional changes that were made before, and none that could be lost.
 ///
 /// # Errors
 /// Too few replicas live or have answered, or the log failed.
