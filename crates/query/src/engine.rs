@@ -222,9 +222,9 @@ impl Engine {
         options: &QueryOptions,
         room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
-        let begun = self.inner.time();
-        let response = self.inner.batch(session, batch_type, statements, options, room).await;
-        self.inner.note_time(RequestKind::Write, begun, 1);
+        let (begun, mut kind) = (self.inner.time(), RequestKind::Write);
+        let response = self.inner.batch(session, batch_type, statements, options, room, &mut kind).await;
+        self.inner.note_time(kind, begun, 1);
         response
     }
 }

@@ -18,11 +18,21 @@ pub enum RequestKind {
     Range,
     /// It writes: one statement, or a batch of them.
     Write,
+    /// It reads at a serial level.
+    SerialRead,
+    /// It writes under a condition.
+    ConditionalWrite,
 }
 
 impl RequestKind {
     /// All of them.
-    pub const ALL: [RequestKind; 3] = [RequestKind::Read, RequestKind::Range, RequestKind::Write];
+    pub const ALL: [RequestKind; 5] = [
+        RequestKind::Read,
+        RequestKind::Range,
+        RequestKind::Write,
+        RequestKind::SerialRead,
+        RequestKind::ConditionalWrite,
+    ];
 
     /// As it is called.
     pub fn name(self) -> &'static str {
@@ -30,6 +40,8 @@ impl RequestKind {
             RequestKind::Read => "read",
             RequestKind::Range => "range",
             RequestKind::Write => "write",
+            RequestKind::SerialRead => "serial_read",
+            RequestKind::ConditionalWrite => "conditional_write",
         }
     }
 }

@@ -11,8 +11,8 @@ const COLUMNS: [(&str, &str); 6] = [
     ("Read Latency", "read"),
     ("Write Latency", "write"),
     ("Range Latency", "range"),
-    ("CAS Read Latency", ""),
-    ("CAS Write Latency", ""),
+    ("CAS Read Latency", "serial_read"),
+    ("CAS Write Latency", "conditional_write"),
     ("View Write Latency", ""),
 ];
 

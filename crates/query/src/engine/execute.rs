@@ -51,7 +51,7 @@ impl Inner {
             Body::Batch(plan) => Box::pin(self.batch_statement(plan, &bindings, options, room)).await,
             Body::Other(kind) => Box::pin(self.other(kind, keyspace, options)).await,
         };
-        if let Some(kind) = request_kind(&planned.body) {
+        if let Some(kind) = request_kind(&planned.body, options.consistency) {
             self.note_time(kind, begun, 1);
         }
         response
@@ -217,7 +217,7 @@ impl Inner {
         Ok(response)
     }
 
-    /// Carries out a BATCH message.
+    /// Carries out a BATCH message; tells which kind it is, once it is known.
     pub(super) async fn batch(
         &self,
         session: &mut SessionState,
@@ -225,6 +225,7 @@ impl Inner {
         statements: &[BatchStatement],
         options: &QueryOptions,
         room: &mut AnswerRoom,
+        kind: &mut RequestKind,
     ) -> Result<Response, QueryError> {
         let schema = self.coordinator.schema();
         let keyspace = options.keyspace.as_deref().or(session.keyspace.as_deref());
@@ -259,6 +260,7 @@ impl Inner {
         }
         let environment = Environment::of(self.coordinator.runtime());
         if plans.iter().any(|plan| plan.condition.is_some()) {
+            *kind = RequestKind::ConditionalWrite;
             let mut bound = Vec::with_capacity(plans.len());
             for (statement, planned) in statements.iter().zip(&planned) {
                 bound.push(self.bind_in_batch(statement, planned, &environment).await?);
@@ -338,10 +340,13 @@ impl Inner {
 }
 
 /// What its time tells of; `None` of what neither reads rows nor writes them.
-fn request_kind(body: &Body) -> Option<RequestKind> {
+fn request_kind(body: &Body, consistency: Consistency) -> Option<RequestKind> {
     match body {
+        Body::Select(_) if consistency.is_serial() => Some(RequestKind::SerialRead),
         Body::Select(plan) if plan.restrictions.is_key_range => Some(RequestKind::Range),
         Body::Select(_) => Some(RequestKind::Read),
+        Body::Modify(plan) if plan.condition.is_some() => Some(RequestKind::ConditionalWrite),
+        Body::Batch(plan) if plan.has_conditions() => Some(RequestKind::ConditionalWrite),
         Body::Modify(_) | Body::Batch(_) => Some(RequestKind::Write),
         Body::Other(_) => None,
     }
