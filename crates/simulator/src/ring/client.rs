@@ -506,7 +506,8 @@ fn read_wrong(client: u8, read: &Read, what: impl std::fmt::Display) -> Ended {
     wrong(format!("client {client}: {} {:?}: {what}", read.text, read.values))
 }
 
-fn is_of_schema(message: &str) -> bool {
+/// Is this the answer of a node that has not heard of a table yet?
+pub(super) fn is_of_schema(message: &str) -> bool {
     ["does not exist", "unconfigured table", "no such table"].iter().any(|words| message.contains(words))
 }
 

@@ -10,7 +10,7 @@ use protocol::{Consistency, ErrorKind, QueryParameters, Response};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::World;
-use super::client::form;
+use super::client::{form, is_of_schema};
 use super::visitor::{PATIENCE, Visitor};
 use crate::ledger::{Asked, Ledger, Told, What, shown_of};
 use crate::scenario::Violation;
@@ -133,6 +133,11 @@ impl Rival {
                     | ErrorKind::IsBootstrapping
                     | ErrorKind::Unavailable { .. }
                     | ErrorKind::WriteTimeout { contentions: Some(_), .. } => {
+                        ledger.take_undone(asked);
+                        Ok(())
+                    }
+                    // A node that has started a moment ago may be behind.
+                    ErrorKind::Invalid if is_of_schema(&error.message) => {
                         ledger.take_undone(asked);
                         Ok(())
                     }
