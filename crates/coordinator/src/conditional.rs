@@ -53,24 +53,32 @@ pub struct ClaimedPartition {
     agreement: Option<Agreement>,
 }
 
-/// Makes sure that a read of partitions, which begins behind this in a ring and before it on a node that is alone,
-/// shows all conditional changes that were made before, and none that could be lost.
+/// Behind a read of partitions on a node that is alone: returns when no conditional change it has seen can be lost.
 ///
 /// # Errors
-/// Too few replicas live or have answered, or the log failed.
-pub(crate) async fn settle_serial(
+/// The log failed.
+pub(crate) async fn settle_owners(
+    coordinator: &Coordinator,
+    command: &ReadCommand,
+) -> Result<(), CoordinatorError> {
+    let ReadTarget::Keys(keys) = &command.target else { return Ok(()) };
+    let owners: BTreeSet<usize> = keys.iter().map(|key| coordinator.owners().of(key.token)).collect();
+    for owner in owners {
+        coordinator.shard().claimed_settled(owner).await?;
+    }
+    Ok(())
+}
+
+/// Before a read of partitions in a ring: makes sure that it shows all conditional changes that were made.
+///
+/// # Errors
+/// Too few replicas live or have answered.
+pub(crate) async fn settle_replicas(
     coordinator: &Coordinator,
     command: &ReadCommand,
     level: Consistency,
 ) -> Result<(), CoordinatorError> {
     let ReadTarget::Keys(keys) = &command.target else { return Ok(()) };
-    if coordinator.replicas_of(command.table.id()).is_none() {
-        let owners: BTreeSet<usize> = keys.iter().map(|key| coordinator.owners().of(key.token)).collect();
-        for owner in owners {
-            coordinator.shard().claimed_settled(owner).await?;
-        }
-        return Ok(());
-    }
     let levels = ConditionalLevels { agreement: level, write: level };
     for key in rest(keys, command) {
         settle_partition(coordinator, command.table.id(), &key, levels).await.map_err(of_read)?;
@@ -198,8 +206,8 @@ impl ClaimedPartition {
     pub async fn write(&mut self, mutation: Mutation) -> Result<Settled, CoordinatorError> {
         assert!(self.claim.is_some(), "who writes has claimed the partition");
         trace::note(|| "Committing a conditional change".into());
-        if self.agreement.is_some() {
-            return self.settle(Some(mutation)).await;
+        if let Some(agreement) = &mut self.agreement {
+            return settle(&self.coordinator, agreement, Some(mutation)).await;
         }
         let Some(claim) = self.claim.take() else { return Ok(Settled::Done) };
         let (shards, planned_on) = (self.coordinator.shards_for(self.admitted), Some(self.planned_on));
@@ -218,23 +226,27 @@ impl ClaimedPartition {
     /// # Errors
     /// The log failed, or too few replicas have answered.
     pub async fn leave(&mut self) -> Result<Settled, CoordinatorError> {
-        if self.agreement.is_some() {
-            return self.settle(None).await;
+        if let Some(agreement) = &mut self.agreement {
+            return settle(&self.coordinator, agreement, None).await;
         }
         self.claim = None;
         self.coordinator.shards_for(self.admitted).claimed_settled(self.owner).await?;
         Ok(Settled::Done)
     }
+}
 
-    async fn settle(&mut self, mutation: Option<Mutation>) -> Result<Settled, CoordinatorError> {
-        let Some(agreement) = &mut self.agreement else { return Ok(Settled::Done) };
-        let deadline = Instant::now() + self.coordinator.patience(TimeoutKind::Write);
-        match agreement.settle(mutation, deadline).await {
-            Err(ReplicaError::Outdated { epoch }) => {
-                come_to(&self.coordinator, epoch, TimeoutKind::Write).await?;
-                Ok(Settled::Again)
-            }
-            outcome => Ok(outcome?),
+/// Proposes to the other replicas what was decided, by the schema as they know it.
+async fn settle(
+    coordinator: &Coordinator,
+    agreement: &mut Agreement,
+    mutation: Option<Mutation>,
+) -> Result<Settled, CoordinatorError> {
+    let deadline = Instant::now() + coordinator.patience(TimeoutKind::Write);
+    match agreement.settle(mutation, deadline).await {
+        Err(ReplicaError::Outdated { epoch }) => {
+            come_to(coordinator, epoch, TimeoutKind::Write).await?;
+            Ok(Settled::Again)
         }
+        outcome => Ok(outcome?),
     }
 }

@@ -11,7 +11,7 @@ use storage::StorageError;
 
 use crate::admission::Admitted;
 use crate::assemble::{Order, assemble};
-use crate::conditional::settle_serial;
+use crate::conditional::{settle_owners, settle_replicas};
 use crate::handle::patience_within;
 use crate::range::RangeRead;
 use crate::replicas::{ReplicaError, Replicas};
@@ -48,8 +48,8 @@ impl Coordinator {
                 ReadTarget::Range(_) => TimeoutKind::Range,
             };
             if consistency.is_serial() {
-                // Before the read: whatever was changed is there then.
-                Box::pin(settle_serial(self, command, consistency)).await?;
+                // Boxed, as below.
+                Box::pin(settle_replicas(self, command, consistency)).await?;
             }
             // Boxed, as below.
             let patience = self.patience(kind).min(patience_within(time));
@@ -59,8 +59,7 @@ impl Coordinator {
         let admitted = self.admit(command.table.id(), consistency)?;
         let page = read_from_owners(self, admitted, command).await?;
         if consistency.is_serial() {
-            // Behind the read: whatever it has seen is on the disk then.
-            Box::pin(settle_serial(self, command, consistency)).await?;
+            Box::pin(settle_owners(self, command)).await?;
         }
         Ok(page)
     }

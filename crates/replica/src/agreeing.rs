@@ -120,7 +120,7 @@ impl PaxosLog {
 
     /// What reads the state of a partition.
     fn command(&self, key: &PartitionKey, table: TableId, now: u32) -> ReadCommand {
-        let target = ReadTarget::Keys(vec![PartitionKey::new(key.bytes.clone())]);
+        let target = ReadTarget::Keys(vec![key.clone()]);
         let mut command = ReadCommand::new(Arc::clone(&self.table), target, now);
         let slice = rows::Slice::prefix(clustering_of(table));
         let comparator = rows::ClusteringComparator::new(Arc::clone(self.table.clustering_types()));
@@ -189,7 +189,7 @@ impl PaxosLog {
                 },
             );
         }
-        let mut mutation = MutationBuilder::new(self.table.id(), PartitionKey::new(key.bytes.clone()));
+        let mut mutation = MutationBuilder::new(self.table.id(), key.clone());
         mutation.row(row.finish());
         mutation.finish()
     }

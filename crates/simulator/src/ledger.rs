@@ -15,6 +15,7 @@ use protocol::{CellReader, Rows};
 
 use crate::dice::Dice;
 use crate::served::Bound;
+use crate::ways::Way;
 
 /// Rows that are counted up.
 const ROW_COUNT: i32 = 2;
@@ -114,8 +115,18 @@ impl Ledger {
         Asked { row, what, told: known.told, was_begun: known.is_begun }
     }
 
+    /// Takes in the rows of an answer, and tells what they say.
+    pub(crate) fn take_rows(&mut self, asked: &Asked, rows: &Rows) -> Result<Told, String> {
+        let told = told_of(rows, asked.what)?;
+        match told {
+            Told::Applied => self.take_applied(asked)?,
+            Told::Shown(number) => self.take_shown(asked, number)?,
+        }
+        Ok(told)
+    }
+
     /// It was done as asked.
-    pub(crate) fn take_applied(&mut self, asked: &Asked) -> Result<(), String> {
+    fn take_applied(&mut self, asked: &Asked) -> Result<(), String> {
         let known = &mut self.rows[asked.row as usize];
         match asked.what {
             What::Show => return Err("a read was applied".to_owned()),
@@ -134,7 +145,7 @@ impl Ledger {
     }
 
     /// The row shows that number; of `None` there is no row.
-    pub(crate) fn take_shown(&mut self, asked: &Asked, shown: Option<i32>) -> Result<(), String> {
+    fn take_shown(&mut self, asked: &Asked, shown: Option<i32>) -> Result<(), String> {
         let known = &mut self.rows[asked.row as usize];
         let Some(shown) = shown.map(|shown| shown_as(asked.row, shown)) else {
             return if asked.was_begun { Err("a row is gone".to_owned()) } else { Ok(()) };
@@ -164,8 +175,18 @@ pub(crate) enum Told {
     Shown(Option<i32>),
 }
 
+impl Told {
+    /// The way that was taken to it.
+    pub(crate) fn way(self) -> Way {
+        match self {
+            Told::Applied => Way::Applied,
+            Told::Shown(_) => Way::NotApplied,
+        }
+    }
+}
+
 /// What the rows of an answer say.
-pub(crate) fn shown_of(rows: &Rows, what: What) -> Result<Told, String> {
+fn told_of(rows: &Rows, what: What) -> Result<Told, String> {
     let cells: Vec<_> =
         CellReader::new(rows.cells.clone()).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
     let number = |cell: Option<&Option<bytes::Bytes>>| match cell.and_then(Option::as_deref) {

@@ -9,7 +9,7 @@ use super::plan::{ColumnTest, Part, Wanted};
 use crate::QueryError;
 use crate::error::refuse;
 use crate::request::BindValue;
-use crate::restrictions::{any_element, symbol};
+use crate::restrictions::{any_element, each_of_list, symbol};
 use crate::select::{RowView, Source};
 use crate::terms::{Bindings, Term, Value};
 
@@ -228,19 +228,14 @@ fn bind_list(index: usize, of: &CqlType, bindings: &Bindings<'_>) -> Result<Vec<
         BindValue::Null => refuse!("Invalid null list in IN condition"),
         BindValue::Unset => refuse!("Invalid 'unset' value in condition"),
     };
-    let short = |_| QueryError::invalid("Not enough bytes to read a list");
-    let mut parts = Parts::new(list, 1).map_err(short)?;
     let mut wanted = Vec::new();
-    for part in parts.by_ref() {
-        let part = part.map_err(short)?;
+    each_of_list(list, |part, _| {
         if let Some(part) = part {
             of.validate(part)?;
         }
         wanted.push(part.map(|part| of.canonical(part).unwrap_or_else(|| part.to_vec())));
-    }
-    if !parts.rest().is_empty() {
-        refuse!("Unexpected extraneous bytes after list value");
-    }
+        Ok(())
+    })?;
     Ok(wanted)
 }
 

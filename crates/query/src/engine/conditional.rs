@@ -77,20 +77,16 @@ impl Inner {
         let mut claimed = claimed.map_err(|error| refused(error, levels))?;
         loop {
             let was_in_doubt = claimed.is_in_doubt();
+            // Whatever stands in the way is no answer when what was proposed before may be made.
+            let told = |error: QueryError| if was_in_doubt { late(levels, true) } else { error };
             let read = {
                 let reading = pin!(self.prepare_and_read(&request, &mut claimed, (levels, now), room));
                 deadline.within(reading).await.unwrap_or_else(|_| Err(late(levels, false)))
             };
-            let partition = match read {
-                Ok(Read::Made) => return Ok(rows(applied(request.table))),
-                Ok(Read::ToDecide(partition)) => partition,
-                // Whatever stood in the way, what was proposed before may be made.
-                Err(_) if was_in_doubt => return Err(late(levels, true)),
-                Err(error) => return Err(error),
+            let Read::ToDecide(partition) = read.map_err(told)? else {
+                return Ok(rows(applied(request.table)));
             };
             let doubts = Doubts { was_in_doubt, levels };
-            // What is wrong with the statement is no answer when what it proposed before may be made.
-            let told = |error: QueryError| if was_in_doubt { late(levels, true) } else { error };
             if request.conditions.hold(partition.as_ref()).map_err(told)? {
                 let writing =
                     self.write_claimed(&request, &mut claimed, partition.as_ref(), (doubts, now), room);
@@ -201,14 +197,14 @@ impl Inner {
         (doubts, now): (Doubts, u32),
         room: &mut AnswerRoom,
     ) -> Result<Settled, QueryError> {
+        let elements = Elements::default();
         let writer = Writer {
             coordinator: &self.coordinator,
             consistency: doubts.levels.write,
             prepends: &self.prepends,
             timestamp: OnceCell::from(claimed.timestamp()),
             now,
-            basis: Basis::Known(partition),
-            elements: Some(Elements::default()),
+            basis: Basis::Known { partition, elements: &elements },
         };
         let mut changes = Changes::default();
         for Part { plan, bindings } in request.parts {

@@ -109,7 +109,6 @@ impl Inner {
             timestamp: given,
             now: self.now(options),
             basis: Basis::Read,
-            elements: None,
         }
     }
 
@@ -175,7 +174,7 @@ impl Inner {
         options: &QueryOptions,
         room: &mut AnswerRoom,
     ) -> Result<Response, QueryError> {
-        if plan.has_conditions() {
+        if plan.has_conditions {
             return Box::pin(self.batch_statement_if(plan, bindings, options, room)).await;
         }
         check_write_consistency(options.consistency)?;
@@ -346,7 +345,7 @@ fn request_kind(body: &Body, consistency: Consistency) -> Option<RequestKind> {
         Body::Select(plan) if plan.restrictions.is_key_range => Some(RequestKind::Range),
         Body::Select(_) => Some(RequestKind::Read),
         Body::Modify(plan) if plan.condition.is_some() => Some(RequestKind::ConditionalWrite),
-        Body::Batch(plan) if plan.has_conditions() => Some(RequestKind::ConditionalWrite),
+        Body::Batch(plan) if plan.has_conditions => Some(RequestKind::ConditionalWrite),
         Body::Modify(_) | Body::Batch(_) => Some(RequestKind::Write),
         Body::Other(_) => None,
     }

@@ -30,6 +30,8 @@ pub(crate) struct BatchPlan {
     pub(crate) using: Using,
     pub(crate) statements: Vec<BatchEntry>,
     pub(crate) constants: Constants,
+    /// Is it made under conditions?
+    pub(crate) has_conditions: bool,
 }
 
 /// A statement of a batch.
@@ -49,11 +51,6 @@ impl BatchPlan {
     /// Must rows be read before they are changed?
     pub(crate) fn reads_first(&self) -> bool {
         self.statements.iter().any(|entry| entry.plan.reads_first())
-    }
-
-    /// Is it made under conditions?
-    pub(crate) fn has_conditions(&self) -> bool {
-        self.statements.iter().any(|entry| entry.plan.condition.is_some())
     }
 
     /// What a statement is bound to that has constants of its own.
@@ -114,7 +111,8 @@ pub(crate) fn plan_batch(
     }
     let plans: Vec<&ModifyPlan> = statements.iter().map(|entry| &*entry.plan).collect();
     check(batch_type, using.timestamp.is_some(), &plans)?;
-    Ok(BatchPlan { batch_type, using, statements, constants })
+    let has_conditions = plans.iter().any(|plan| plan.condition.is_some());
+    Ok(BatchPlan { batch_type, using, statements, constants, has_conditions })
 }
 
 /// The plan of an INSERT of constants, and these: by the shape of one before it, or a new one.

@@ -45,17 +45,19 @@ pub(crate) struct Writer<'a> {
     /// Seconds since 1970.
     pub(crate) now: u32,
     pub(crate) basis: Basis<'a>,
-    /// `None` when elements are placed by the clock.
-    pub(crate) elements: Option<Elements>,
 }
 
-/// Where changes have rows from that must be known before they are changed.
+/// Where changes have rows from that must be known before they are changed, and what follows from it.
 #[derive(Clone, Copy)]
 pub(crate) enum Basis<'a> {
-    /// Each is read when a change asks for it.
+    /// Each is read when a change asks for it. Elements of lists are placed by the clock.
     Read,
-    /// The partition was read before, if there is anything of it; what was not read of it is not there.
-    Known(Option<&'a PartitionRows>),
+    /// The partition was read before, under a condition.
+    Known {
+        /// What there is of it, if anything; what was not read is not there.
+        partition: Option<&'a PartitionRows>,
+        elements: &'a Elements,
+    },
 }
 
 /// Counts the elements of lists that a conditional change adds: their places follow from its timestamp, so that lists
@@ -177,7 +179,10 @@ impl Writer<'_> {
         }
         let value_bytes = bindings.value_bytes();
         let prepends = self.prepends;
-        let elements = self.elements.as_ref();
+        let elements = match self.basis {
+            Basis::Read => None,
+            Basis::Known { elements, .. } => Some(elements),
+        };
         let blindly = Applying { time, bindings, value_bytes, prepends, elements, before: None };
         let mut piece = Piece::of_turn();
         for key in keys {
@@ -225,7 +230,7 @@ impl Writer<'_> {
     fn deletion_of_many(&self, time: &WriteTime) -> DeletionTime {
         match self.basis {
             Basis::Read => time.deletion(),
-            Basis::Known(_) => time.overwrite(),
+            Basis::Known { .. } => time.overwrite(),
         }
     }
 
@@ -332,7 +337,7 @@ impl Writer<'_> {
         if columns.is_empty() {
             return Ok(None);
         }
-        if let Basis::Known(partition) = self.basis {
+        if let Basis::Known { partition, .. } = self.basis {
             return Ok(partition.and_then(|partition| match clustering {
                 Some(clustering) => row_of(partition, clustering, &plan.comparator).cloned(),
                 None => partition.static_row.clone(),

@@ -26,6 +26,7 @@ pub(crate) use filter::{RowFilter, any_element};
 pub(crate) use partition::{Partitions, check_key_length};
 pub(crate) use product::{COMBINATIONS_MAX, too_many};
 pub(crate) use relation::{check_duration_slice, contained_type, existing_column, is_slice, symbol};
+pub(crate) use restriction::each_of_list;
 pub(crate) use spelled::{after, before, spell_token_of_key};
 
 use partition::TokenRestriction;

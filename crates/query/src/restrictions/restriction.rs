@@ -155,13 +155,9 @@ impl Restriction {
             BindValue::Null => refuse!("Invalid null value for column {name}"),
             BindValue::Unset => refuse!("Invalid unset value for column {name}"),
         };
-        let short = |_| QueryError::invalid("Not enough bytes to read a list");
-        let mut parts = Parts::new(list, 1).map_err(short)?;
         let mut points = Vec::new();
-        while let Some(part) = parts.next() {
-            let Some(part) = part.map_err(short)? else {
-                refuse!("Invalid null value in condition for column {name}")
-            };
+        each_of_list(list, |part, left| {
+            let Some(part) = part else { refuse!("Invalid null value in condition for column {name}") };
             let means_null = |of: &CqlType| part.is_empty() && of.empty_is_meaningless();
             if !self.is_tuple && means_null(&self.first().cql_type) {
                 refuse!("Invalid null value in condition for column {name}");
@@ -173,12 +169,10 @@ impl Restriction {
                 points.push(vec![part.to_vec()]);
             }
             if points.len() > COMBINATIONS_MAX {
-                return Err(too_many(what, points.len() + usize::try_from(parts.left()).unwrap_or(0)));
+                return Err(too_many(what, points.len() + usize::try_from(left).unwrap_or(0)));
             }
-        }
-        if !parts.rest().is_empty() {
-            refuse!("Unexpected extraneous bytes after list value");
-        }
+            Ok(())
+        })?;
         Ok(points)
     }
 
@@ -227,4 +221,23 @@ fn bind_one(term: &Term, column: &Restricted, bindings: &Bindings<'_>) -> Result
         Value::Null => refuse!("Invalid null value in condition for column {}", column.name),
         Value::Unset => refuse!("Invalid unset value for column {}", column.name),
     }
+}
+
+/// Gives `take` each element of a list that is bound as a whole, and how many come behind it.
+///
+/// # Errors
+/// Those of `take`, or the bytes are not those of a list.
+pub(crate) fn each_of_list(
+    list: &[u8],
+    mut take: impl FnMut(Option<&[u8]>, u64) -> Result<(), QueryError>,
+) -> Result<(), QueryError> {
+    let short = |_| QueryError::invalid("Not enough bytes to read a list");
+    let mut parts = Parts::new(list, 1).map_err(short)?;
+    while let Some(part) = parts.next() {
+        take(part.map_err(short)?, parts.left())?;
+    }
+    if !parts.rest().is_empty() {
+        refuse!("Unexpected extraneous bytes after list value");
+    }
+    Ok(())
 }

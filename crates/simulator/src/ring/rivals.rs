@@ -12,10 +12,9 @@ use tokio::time::{Instant, sleep, timeout};
 use super::World;
 use super::client::{form, is_of_schema};
 use super::visitor::{PATIENCE, Visitor};
-use crate::ledger::{Asked, Ledger, Told, What, shown_of};
+use crate::ledger::{Asked, Ledger, What};
 use crate::scenario::Violation;
 use crate::served::{Connection, Ended, packed};
-use crate::ways::Way;
 
 /// The table of the rows, and how it is made.
 const TABLE: &str = "several.counts";
@@ -110,46 +109,39 @@ impl Rival {
         let mut ledger = self.ledger.borrow_mut();
         match response {
             Response::Rows(rows) => {
-                let shown = shown_of(&rows, asked.what).map_err(|what| self.wrong(what))?;
-                let taken = match shown {
-                    Told::Applied => ledger.take_applied(asked),
-                    Told::Shown(number) => ledger.take_shown(asked, number),
-                };
-                self.note(format_args!("{asked:?}: {shown:?}"));
-                let way = if shown == Told::Applied { Way::Applied } else { Way::NotApplied };
-                self.world.ways.add(way, 1);
-                taken.map_err(|what| self.wrong(format!("{asked:?}: {what}")))
+                let taken = ledger.take_rows(asked, &rows);
+                let told = taken.map_err(|what| self.wrong(format!("{asked:?}: {what}")))?;
+                self.note(format_args!("{asked:?}: {told:?}"));
+                self.world.ways.add(told.way(), 1);
+                Ok(())
             }
             Response::Error(error) => {
                 self.note(format_args!("{asked:?}: {:?} {}", error.kind, error.message));
-                match error.kind {
+                let nothing_was_done = match error.kind {
                     ErrorKind::Unprepared { .. } => {
                         connection.forget_prepared();
-                        ledger.take_undone(asked);
-                        Ok(())
+                        true
                     }
                     // It says that nothing was done.
                     ErrorKind::Overloaded
                     | ErrorKind::IsBootstrapping
                     | ErrorKind::Unavailable { .. }
-                    | ErrorKind::WriteTimeout { contentions: Some(_), .. } => {
-                        ledger.take_undone(asked);
-                        Ok(())
-                    }
+                    | ErrorKind::WriteTimeout { contentions: Some(_), .. } => true,
                     // A node that has started a moment ago may be behind.
-                    ErrorKind::Invalid if is_of_schema(&error.message) => {
-                        ledger.take_undone(asked);
-                        Ok(())
-                    }
+                    ErrorKind::Invalid if is_of_schema(&error.message) => true,
                     // Before version 5 this is how it is told that nobody knows, too.
                     ErrorKind::WriteTimeout { contentions: None, .. }
                     | ErrorKind::CasWriteUnknown { .. }
                     | ErrorKind::ReadTimeout { .. }
                     | ErrorKind::ReadFailure { .. }
                     | ErrorKind::WriteFailure { .. }
-                    | ErrorKind::Server => Ok(()),
-                    kind => Err(self.wrong(format!("{asked:?} fails: {kind:?} {}", error.message))),
+                    | ErrorKind::Server => false,
+                    kind => return Err(self.wrong(format!("{asked:?} fails: {kind:?} {}", error.message))),
+                };
+                if nothing_was_done {
+                    ledger.take_undone(asked);
                 }
+                Ok(())
             }
             other => Err(self.wrong(format!("{asked:?} is answered {other:?}"))),
         }

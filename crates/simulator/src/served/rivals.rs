@@ -11,9 +11,8 @@ use super::client::{Client, Ended};
 use super::connection::{Connection, parameters};
 use super::statement::{packed, spelled};
 use super::{World, clients_address};
-use crate::ledger::{Asked, Ledger, Told, What, shown_of};
+use crate::ledger::{Asked, Ledger, What};
 use crate::scenario::Violation;
-use crate::ways::Way;
 
 /// Requests that a rival has under way together.
 const TOGETHER_MAX: u64 = 4;
@@ -91,14 +90,10 @@ impl Rival {
         let alive = || self.world().hosts.is_alive(self.client.node);
         match response {
             Response::Rows(rows) => {
-                let shown = shown_of(&rows, asked.what).map_err(|what| self.wrong(what))?;
-                let mut ledger = self.ledger.borrow_mut();
-                let taken = match shown {
-                    Told::Applied => ledger.take_applied(asked),
-                    Told::Shown(number) => ledger.take_shown(asked, number),
-                };
-                self.world().ways.add(if shown == Told::Applied { Way::Applied } else { Way::NotApplied }, 1);
-                taken.map_err(|what| self.wrong(format!("{asked:?}: {what}")))
+                let taken = self.ledger.borrow_mut().take_rows(asked, &rows);
+                let told = taken.map_err(|what| self.wrong(format!("{asked:?}: {what}")))?;
+                self.world().ways.add(told.way(), 1);
+                Ok(())
             }
             Response::Error(error) => match error.kind {
                 ErrorKind::Unprepared { .. } => {
