@@ -19,6 +19,7 @@
 mod cell;
 mod cell_merge;
 mod clustering;
+mod counter;
 mod cursor;
 mod deletion;
 mod encoding_stats;
@@ -42,6 +43,7 @@ pub use cell_merge::CellMerge;
 pub use clustering::{
     Bound, BoundKind, Clustering, ClusteringBuilder, ClusteringComparator, ClusteringError,
 };
+pub use counter::{CounterId, Increments, context, counted, counter_value};
 pub use cursor::{Step, UnfilteredCursor};
 pub use deletion::{DeletionTime, NO_DELETION_TIME};
 pub use encoding_stats::{EncodingStats, EncodingStatsCollector};

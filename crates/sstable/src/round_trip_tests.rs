@@ -96,6 +96,13 @@ impl World {
             builder =
                 builder.column("t", ColumnKind::Static, CqlType::Bigint).column("s", ColumnKind::Static, set);
         }
+        if random.next_u64() & 1 == 0 {
+            builder = builder.column("n", ColumnKind::Regular, CqlType::Counter).column(
+                "b",
+                ColumnKind::Regular,
+                CqlType::Counter,
+            );
+        }
         if random.next_u64().is_multiple_of(4) {
             for index in 0..80 {
                 builder = builder.column(format!("x{index}"), ColumnKind::Regular, CqlType::Int);
@@ -195,6 +202,7 @@ impl World {
             CqlType::Int => _ = builder.cell(id, self.cell(&[0, 0, 1, self.below(9) as u8], liveness)),
             CqlType::Bigint => _ = builder.cell(id, self.cell(&[7; 8], liveness)),
             CqlType::Text => _ = builder.cell(id, self.cell(&text, liveness)),
+            CqlType::Counter => self.counter(builder, id),
             _ => {
                 let deletion = if self.chance(3) { self.deletion() } else { DeletionTime::LIVE };
                 let is_large = self.has_large && self.chance(1000);
@@ -204,6 +212,20 @@ impl World {
                 builder.complex(id, deletion, cells);
             }
         }
+    }
+
+    fn counter(&self, builder: &mut RowBuilder, id: ColumnId) {
+        let shares: Vec<_> = (0..self.below(4) as u8).map(|node| ([node; 16], [node; 8])).collect();
+        let shares =
+            shares.iter().map(|(node, value)| (node, CellRef::live(self.deletion().timestamp, value)));
+        let DeletionTime { timestamp, .. } = self.deletion();
+        // Where there are shares, a file has no room for another time than that.
+        let deletion = DeletionTime {
+            timestamp,
+            local_deletion_time: u32::try_from(timestamp / 1_000_000).unwrap_or(0),
+        };
+        let deletion = if self.chance(3) { deletion } else { DeletionTime::LIVE };
+        builder.complex(id, deletion, shares.map(|(node, share)| share.with_path(node)));
     }
 
     fn partition(&self, key: PartitionKey) -> Model {

@@ -115,7 +115,7 @@ fn static_tombstones(deletion: DeletionTime, table: &Table) -> Option<Row> {
     let mut columns: Vec<&Column> = table.static_columns().iter().collect();
     columns.sort_by_key(|column| column.id);
     for column in columns {
-        if column.cql_type.is_multi_cell() {
+        if column.cql_type.has_paths() {
             row.complex(column.id, deletion, []);
         } else {
             row.cell(column.id, CellRef::tombstone(deletion.timestamp, deletion.local_deletion_time));

@@ -17,7 +17,7 @@ pub enum CqlType {
     Blob,
     /// `boolean`: 1 byte, zero or not.
     Boolean,
-    /// `counter`: a distributed sum; on disk a counter context.
+    /// `counter`: a sum of which each node that counts has a share; in table files a counter context.
     Counter,
     /// `date`: days, unsigned 4 bytes, the epoch at 2^31.
     Date,
@@ -113,5 +113,11 @@ impl CqlType {
             | CqlType::UserDefined { frozen, .. } => !frozen,
             _ => false,
         }
+    }
+
+    /// Is a value of this type kept as cells with paths in memory, in the log, and on the way between nodes? Those of
+    /// several cells are, and a counter, of which each node that counts has a cell: in table files it is one.
+    pub fn has_paths(&self) -> bool {
+        self.is_multi_cell() || *self == CqlType::Counter
     }
 }

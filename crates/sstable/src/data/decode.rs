@@ -6,7 +6,7 @@
 use bytes::{Bytes, BytesMut};
 use rows::{
     Bound, BoundKind, CellMerge, CellRef, Clustering, DeletionTime, Liveness, Marker, NO_DELETION_TIME, Row,
-    RowBuilder,
+    RowBuilder, context,
 };
 use schema::ColumnId;
 use smallvec::SmallVec;
@@ -243,7 +243,7 @@ impl Decoder {
         merge: &mut CellMerge<'b>,
     ) -> Option<()> {
         let columns = &layout.regulars;
-        if columns.has_complex {
+        if !columns.is_simple {
             return None;
         }
         let mut input = Cursor::new(body);
@@ -315,6 +315,18 @@ fn put_cell(builder: &mut RowBuilder, column: &FileColumn, cell: CellRef<'_>) {
     }
 }
 
+/// Puts the shares of a counter into the row.
+fn put_counter(builder: &mut RowBuilder, id: ColumnId, cell: &CellRef<'_>) -> Parsed<()> {
+    let CellRef { timestamp, local_deletion_time, value, .. } = *cell;
+    if cell.is_tombstone() {
+        builder.complex(id, DeletionTime { timestamp, local_deletion_time }, []);
+        return Ok(());
+    }
+    let (deletion, shares) = context::read(value).ok_or(ParseError::Malformed("context of a counter"))?;
+    builder.complex(id, deletion, shares);
+    Ok(())
+}
+
 /// Reads what stands before the cells of a row: its liveness and its deletion.
 fn read_times(layout: &Layout, head: &Head, input: &mut Cursor<'_>) -> Parsed<(Liveness, DeletionTime)> {
     let stats = &layout.stats;
@@ -343,7 +355,11 @@ fn build(builder: &mut RowBuilder, reader: &CellReader<'_>, columns: &Columns, f
     if !column.is_complex {
         let FoundCell { timestamp, ttl, local_deletion_time, start, end } = found.cell;
         let value = &reader.body[start..end];
-        put_cell(builder, column, CellRef { timestamp, ttl, local_deletion_time, path: b"", value });
+        let cell = CellRef { timestamp, ttl, local_deletion_time, path: b"", value };
+        match column.id_of(&cell).filter(|_| column.is_counter) {
+            Some(id) => put_counter(builder, id, &cell)?,
+            None => put_cell(builder, column, cell),
+        }
         return Ok(());
     }
     // The cells were walked once when they were found, so that they parse.

@@ -4,7 +4,9 @@
 //! written into a buffer of its own run; the runs are put in order at the end. All buffers are
 //! kept from row to row.
 
-use rows::{CellRef, ColumnData, DeletionTime, EncodingStats, Liveness, Marker, NO_DELETION_TIME, Row};
+use rows::{
+    CellRef, ColumnData, DeletionTime, EncodingStats, Liveness, Marker, NO_DELETION_TIME, Row, context,
+};
 use stdx::vint;
 
 use super::clustering::{marker_kind, write_components};
@@ -36,6 +38,8 @@ pub(crate) struct Encoder {
     in_order: bool,
     /// What stands before the cells.
     body: Vec<u8>,
+    /// The value of a counter's cell.
+    context: Vec<u8>,
 }
 
 impl Encoder {
@@ -123,8 +127,8 @@ impl Encoder {
             let start = self.cells.len();
             match column.data {
                 ColumnData::Simple(cell) => {
-                    if file_column.is_complex {
-                        return Err("one cell for a multi-cell column");
+                    if file_column.is_complex || file_column.is_counter {
+                        return Err("one cell for a column of several");
                     }
                     if is_usual(liveness, &cell) {
                         self.cells.push(flags::CELL_ROW_TIMESTAMP);
@@ -134,6 +138,12 @@ impl Encoder {
                         write_cell(stats, liveness, &cell, file_column.fixed_bytes, false, &mut self.cells)?;
                         observer.cell(&cell);
                     }
+                    column_count += 1;
+                }
+                ColumnData::Complex(shares) if file_column.is_counter => {
+                    let cell = context::write(shares, &mut self.context)?;
+                    write_cell(stats, liveness, &cell, None, false, &mut self.cells)?;
+                    observer.cell(&cell);
                     column_count += 1;
                 }
                 ColumnData::Complex(complex) => {
@@ -221,8 +231,9 @@ impl Encoder {
 }
 
 fn has_complex_deletion(row: &Row, columns: &Columns) -> bool {
+    let is_complex = |id| columns.slot(id).is_some_and(|slot| columns.list[usize::from(slot)].is_complex);
     row.columns().any(|column| match column.data {
-        ColumnData::Complex(complex) => !complex.deletion.is_live() && columns.slot(column.id).is_some(),
+        ColumnData::Complex(complex) => !complex.deletion.is_live() && is_complex(column.id),
         ColumnData::Simple(_) => false,
     })
 }

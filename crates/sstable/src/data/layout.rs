@@ -30,6 +30,8 @@ pub(crate) struct Columns {
     /// Places in the list of columns that the table has, by rising id.
     pub(crate) by_id: Vec<u16>,
     pub(crate) has_complex: bool,
+    /// Is each value of a column what its cell holds? Those of several cells are not, and counters.
+    pub(crate) is_simple: bool,
     /// Are all simple, and those that the table has in the order of their ids? Then a row can be read
     /// in one go.
     pub(crate) is_simple_by_id: bool,
@@ -43,6 +45,8 @@ pub(crate) struct FileColumn {
     /// What it is in the table; `None` when the table has no such column.
     pub(crate) id: Option<ColumnId>,
     pub(crate) is_complex: bool,
+    /// Has its one cell all shares of a counter ([`rows::context`])?
+    pub(crate) is_counter: bool,
     /// Length of its values when all have the same.
     pub(crate) fixed_bytes: Option<usize>,
     /// Cells up to this timestamp are gone: the column was dropped and added again.
@@ -78,8 +82,9 @@ impl Columns {
         }
         let has_complex = list.iter().any(|column| column.is_complex);
         let by_id: Vec<u16> = slots.iter().copied().filter(|slot| *slot != NO_SLOT).collect();
-        let is_simple_by_id = !has_complex && by_id.is_sorted();
-        Columns { list, slots, by_id, has_complex, is_simple_by_id }
+        let is_simple = !has_complex && !list.iter().any(|column| column.is_counter);
+        let is_simple_by_id = is_simple && by_id.is_sorted();
+        Columns { list, slots, by_id, has_complex, is_simple, is_simple_by_id }
     }
 
     /// Which of the list that column is.
@@ -100,6 +105,7 @@ impl Layout {
             let list = in_file_order(columns).into_iter().map(|column| FileColumn {
                 id: Some(column.id),
                 is_complex: column.cql_type.is_multi_cell(),
+                is_counter: column.cql_type == CqlType::Counter,
                 fixed_bytes: fixed_bytes(&column.cql_type),
                 dropped_time_us: None,
             });

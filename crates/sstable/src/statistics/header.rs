@@ -136,6 +136,7 @@ fn columns(
             !column.is_primary_key()
                 && column.is_static() == is_static
                 && column.cql_type.is_multi_cell() == cql_type.is_multi_cell()
+                && column.cql_type.has_paths() == cql_type.has_paths()
         };
         let id = table.column(name).filter(is_same).map(|column| column.id);
         if id.is_some() && list.iter().any(|column| column.id == id) {
@@ -146,6 +147,7 @@ fn columns(
         list.push(FileColumn {
             id,
             is_complex: cql_type.is_multi_cell(),
+            is_counter: cql_type == CqlType::Counter,
             fixed_bytes: fixed_bytes(&cql_type),
             dropped_time_us: dropped.map(|dropped| dropped.dropped_time_us),
         });
