@@ -73,9 +73,9 @@ pub struct Config {
     pub in_flight_bytes_limit: Option<u64>,
     /// `request_wait_max`; `None` is for ever.
     pub request_wait_max: Option<Duration>,
-    /// `read_request_timeout`, `range_request_timeout`, `write_request_timeout`, `truncate_request_timeout` and
-    /// `cas_contention_timeout`.
-    pub request_timeouts: [Duration; 5],
+    /// `read_request_timeout`, `range_request_timeout`, `write_request_timeout`, `truncate_request_timeout`,
+    /// `cas_contention_timeout` and `counter_write_request_timeout`.
+    pub request_timeouts: [Duration; 6],
     /// `slow_query_log_timeout`; `None` logs nothing.
     pub slow_query_log_timeout: Option<Duration>,
     /// `cluster_name`.
@@ -153,7 +153,7 @@ impl Default for Config {
             frame_bytes_limit: None,
             in_flight_bytes_limit: None,
             request_wait_max: None,
-            request_timeouts: [Duration::ZERO; 5],
+            request_timeouts: [Duration::ZERO; 6],
             slow_query_log_timeout: None,
             cluster_name: String::new(),
             datacenter: String::new(),

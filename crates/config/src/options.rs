@@ -344,18 +344,23 @@ pub static OPTIONS: &[OptionSpec] = &[
         name: "truncate_request_timeout",
         value: "TIME",
         default: "60s",
-        about: "A TRUNCATE that takes longer is given up, and its client told so. \
-                `nodetool settimeout truncate` changes it while the node runs.",
+        about: "A TRUNCATE that takes longer is given up, and its client told so (`nodetool settimeout truncate`).",
         set: |config, text| set(&mut config.request_timeouts[3], parse_limit(text)),
     },
     OptionSpec {
         name: "cas_contention_timeout",
         value: "TIME",
         default: "1800ms",
-        about: "A change with a condition (IF) that is not decided after this time, because others of the same \
-                partition come before it, is given up, and its client told so, and whether it may be made yet. \
-                `nodetool settimeout cascontention` changes it while the node runs.",
+        about: "A change with a condition (IF) that is not decided after this time is given up, and its client told \
+                so, and whether it may be made yet (`nodetool settimeout cascontention`).",
         set: |config, text| set(&mut config.request_timeouts[4], parse_limit(text)),
+    },
+    OptionSpec {
+        name: "counter_write_request_timeout",
+        value: "TIME",
+        default: "5s",
+        about: "As `write_request_timeout`, of what is added to counters (`nodetool settimeout counterwrite`).",
+        set: |config, text| set(&mut config.request_timeouts[5], parse_limit(text)),
     },
     OptionSpec {
         name: "slow_query_log_timeout",

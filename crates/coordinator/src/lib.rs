@@ -11,6 +11,7 @@
 //! | how is one row read or written without waiting? | `plain.rs` |
 //! | how does a full write reach its shards? | `write.rs` |
 //! | how is a change with a condition made? | `conditional.rs` |
+//! | how are counters counted? | `counting.rs` |
 //! | how is a logged batch atomic over shards and nodes? | `batch.rs` |
 //! | how is it kept until it is whole? | `batch_log.rs` |
 //! | how does a node keep those of others? | `batch_keeper.rs`, `kept_batches.rs` |
@@ -31,6 +32,7 @@ mod batch_log;
 mod batch_replay;
 mod conditional;
 mod consistency;
+mod counting;
 mod error;
 mod handle;
 mod kept_batches;
@@ -49,6 +51,7 @@ pub use batch::BatchProgress;
 pub use batch_replay::BatchReplay;
 pub use conditional::{ClaimedPartition, ConditionalLevels, Ready, Settled};
 pub use consistency::Consistency;
+pub use counting::count;
 pub use error::CoordinatorError;
 pub use handle::{Coordinator, Node};
 pub use owners::{Batches, Owners};

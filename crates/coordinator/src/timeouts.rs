@@ -20,16 +20,19 @@ pub enum TimeoutKind {
     Truncate,
     /// A change with a condition, until it is decided.
     Contention,
+    /// A write that counts.
+    Count,
 }
 
 impl TimeoutKind {
     /// All there are.
-    pub const ALL: [TimeoutKind; 5] = [
+    pub const ALL: [TimeoutKind; 6] = [
         TimeoutKind::Read,
         TimeoutKind::Range,
         TimeoutKind::Write,
         TimeoutKind::Truncate,
         TimeoutKind::Contention,
+        TimeoutKind::Count,
     ];
 
     /// What `nodetool` calls it.
@@ -40,6 +43,7 @@ impl TimeoutKind {
             TimeoutKind::Write => "write",
             TimeoutKind::Truncate => "truncate",
             TimeoutKind::Contention => "cascontention",
+            TimeoutKind::Count => "counterwrite",
         }
     }
 }
@@ -54,7 +58,7 @@ pub struct Timeouts {
 impl Default for Timeouts {
     /// Cassandra's.
     fn default() -> Self {
-        Timeouts::new([5_000, 10_000, 2_000, 60_000, 1_800].map(Duration::from_millis))
+        Timeouts::new([5_000, 10_000, 2_000, 60_000, 1_800, 5_000].map(Duration::from_millis))
     }
 }
 
@@ -87,8 +91,8 @@ mod tests {
     fn limits_are_found_by_their_kind_and_can_be_changed() {
         let timeouts = Timeouts::default();
         let all = || TimeoutKind::ALL.map(|kind| timeouts.get(kind).as_millis());
-        assert_eq!(all(), [5_000, 10_000, 2_000, 60_000, 1_800]);
+        assert_eq!(all(), [5_000, 10_000, 2_000, 60_000, 1_800, 5_000]);
         timeouts.set(TimeoutKind::Write, Duration::from_millis(7));
-        assert_eq!(all(), [5_000, 10_000, 7, 60_000, 1_800]);
+        assert_eq!(all(), [5_000, 10_000, 7, 60_000, 1_800, 5_000]);
     }
 }

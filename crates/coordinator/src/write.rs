@@ -158,7 +158,7 @@ pub(crate) async fn come_to(
 ) -> Result<(), CoordinatorError> {
     let Some(seat) = coordinator.seat() else { return Ok(()) };
     let come = tokio::time::timeout(coordinator.patience(kind), seat.known().schema_is_here(epoch)).await;
-    let is_write = kind == TimeoutKind::Write;
+    let is_write = matches!(kind, TimeoutKind::Write | TimeoutKind::Count);
     let (received, required, failures) = (0, 1, Vec::new());
     come.map_err(|_| CoordinatorError::TooFew(TooFew { is_write, received, required, failures }))
 }
@@ -200,7 +200,7 @@ impl OfRing {
 
 /// How the parts of a write have come out.
 #[derive(Debug, Default)]
-struct Parts {
+pub(crate) struct Parts {
     is_one_written: bool,
     /// Why the first was not taken that met a shard without room for it.
     refusal: Option<CoordinatorError>,
@@ -209,7 +209,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn take_in(&mut self, part: Result<(), CoordinatorError>) {
+    pub(crate) fn take_in(&mut self, part: Result<(), CoordinatorError>) {
         match part {
             Ok(()) => self.is_one_written = true,
             Err(refusal @ CoordinatorError::Overloaded { .. }) => _ = self.refusal.get_or_insert(refusal),
@@ -218,7 +218,7 @@ impl Parts {
     }
 
     /// How the write has. A failure comes first: it may have left something, which a refusal denies.
-    fn outcome(self) -> Result<(), CoordinatorError> {
+    pub(crate) fn outcome(self) -> Result<(), CoordinatorError> {
         match (self.failure, self.refusal) {
             (Some(failure), _) => Err(failure),
             (None, Some(refusal)) if self.is_one_written => Err(refusal.of_what_is_begun()),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use read::{PageDigest, UnfilteredPage};
-use rows::Row;
+use rows::{Mutation, Row};
 use runtime::trace::TraceEvent;
 use stdx::index_set::IndexSet;
 use storage::Outcomes;
@@ -22,6 +22,7 @@ const COMPARED: u8 = 5;
 /// Before another answer: what was done for it.
 const STEPS: u8 = 6;
 const PAXOS: u8 = 7;
+const COUNTED: u8 = 8;
 
 /// An answer to a [`Request`](crate::Request).
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +37,9 @@ pub enum Answer {
     Compared(Vec<Told>),
     /// To what was asked about an agreement.
     Paxos(PaxosAnswer),
-    /// To a read, or a part in an agreement, that failed.
+    /// To a count: what was written, and is to be written on the other replicas.
+    Counted(Mutation),
+    /// To a read, a part in an agreement, or a count, that failed.
     Failed(Failure),
 }
 
@@ -102,6 +105,10 @@ impl Answer {
                 out.put_u8(PAXOS);
                 answer.put(out);
             }
+            Answer::Counted(mutation) => {
+                out.put_u8(COUNTED);
+                put_bytes(out, mutation.as_encoded());
+            }
             Answer::Failed(failure) => {
                 out.put_u8(FAILED);
                 failure.put(out);
@@ -155,6 +162,7 @@ impl Answer {
             DIGEST => Answer::Digest(PageDigest(reader.u128("digest")?)),
             COMPARED => Answer::Compared(reader.list("rows", told)?),
             PAXOS => Answer::Paxos(PaxosAnswer::read(reader)?),
+            COUNTED => Answer::Counted(reader.mutation()?),
             FAILED => Answer::Failed(Failure::read(reader)?),
             _ => return Err(reader.wrong("answer")),
         };

@@ -1,7 +1,7 @@
 //! Bodies of messages: numbers little-endian, and what has a length behind it. Everything that is read is checked.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use rows::{Bound, BoundKind, Clustering, DeletionTime, PartitionKey, Row};
+use rows::{Bound, BoundKind, Clustering, DeletionTime, Mutation, PartitionKey, Row};
 use types::encoding::KEY_BYTES_MAX;
 use uuid::Uuid;
 
@@ -141,6 +141,11 @@ impl Reader {
     pub(crate) fn row(&mut self) -> Result<Row, BodyError> {
         let bytes = self.bytes("row")?;
         Row::from_encoded(bytes).map_err(|_| self.wrong("row"))
+    }
+
+    pub(crate) fn mutation(&mut self) -> Result<Mutation, BodyError> {
+        let bytes = self.bytes("mutation")?;
+        Mutation::from_encoded(bytes).map_err(|_| self.wrong("mutation"))
     }
 }
 

@@ -5,17 +5,27 @@
 
 use rows::{Bound, Clustering, ColumnData, Mutation, Row, Unfiltered};
 use schema::{ColumnKind, Table};
+use types::CqlType;
 
 use crate::failure::Failure;
 use crate::read_request::ReadRequest;
 
+/// Which cells counters may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cells {
+    /// Shares.
+    Counted,
+    /// What a node is to add to its own.
+    ToCount,
+}
+
 /// Why a change can not be taken: because this node is behind, or because it makes no sense.
-pub(crate) fn check_mutation(mutation: &Mutation, table: &Table) -> Result<(), Failure> {
+pub(crate) fn check_mutation(mutation: &Mutation, table: &Table, cells: Cells) -> Result<(), Failure> {
     let no_sense = || Failure::Other { what: format!("a change that does not fit {}", table.name()) };
     if let Some(row) = &mutation.static_row {
-        check_columns(row, table, true)?;
+        check_columns(row, table, true, cells)?;
     }
-    mutation.rows.iter().try_for_each(|row| check_columns(row, table, false))?;
+    mutation.rows.iter().try_for_each(|row| check_columns(row, table, false, cells))?;
     let are_places = mutation.static_row.iter().all(|row| row.clustering().is_empty())
         && mutation.rows.iter().all(|row| is_whole(&row.clustering(), table))
         && mutation
@@ -26,7 +36,7 @@ pub(crate) fn check_mutation(mutation: &Mutation, table: &Table) -> Result<(), F
 }
 
 /// Columns that were dropped here are left out later; those that are not known yet would be lost.
-fn check_columns(row: &Row, table: &Table, is_static: bool) -> Result<(), Failure> {
+fn check_columns(row: &Row, table: &Table, is_static: bool, cells: Cells) -> Result<(), Failure> {
     for column in row.columns() {
         let Some(known) = table.column_by_id(column.id) else {
             if table.may_come_to_have(column.id) {
@@ -34,9 +44,15 @@ fn check_columns(row: &Row, table: &Table, is_static: bool) -> Result<(), Failur
             }
             continue;
         };
-        let is_complex = matches!(column.data, ColumnData::Complex(_));
+        let fits = match column.data {
+            ColumnData::Complex(shares) if known.cql_type == CqlType::Counter => match cells {
+                Cells::Counted => shares.cells().all(|share| share.is_share()),
+                Cells::ToCount => shares.cells().all(|cell| cell.is_increment()),
+            },
+            data => known.cql_type.is_multi_cell() == matches!(data, ColumnData::Complex(_)),
+        };
         let kind = if is_static { ColumnKind::Static } else { ColumnKind::Regular };
-        if known.kind != kind || known.cql_type.is_multi_cell() != is_complex {
+        if known.kind != kind || !fits {
             return Err(Failure::Other { what: format!("cells that column {} does not have", known.name) });
         }
     }
@@ -70,7 +86,7 @@ pub(crate) fn check_read(read: &ReadRequest, table: &Table) -> Result<(), Failur
 pub(crate) fn is_item(item: &Unfiltered, table: &Table) -> bool {
     match item {
         Unfiltered::Row(row) => {
-            is_whole(&row.clustering(), table) && check_columns(row, table, false).is_ok()
+            is_whole(&row.clustering(), table) && check_columns(row, table, false, Cells::Counted).is_ok()
         }
         Unfiltered::Marker(marker) => is_prefix(&marker.prefix, table),
     }
@@ -78,10 +94,10 @@ pub(crate) fn is_item(item: &Unfiltered, table: &Table) -> bool {
 
 /// Is it the only row that a partition of the table can have, of which nothing was deleted or expires?
 pub fn is_plain_row(row: &Row, table: &Table) -> bool {
-    row.is_plain() && row.clustering().is_empty() && check_columns(row, table, false).is_ok()
+    row.is_plain() && row.clustering().is_empty() && check_columns(row, table, false, Cells::Counted).is_ok()
 }
 
 /// Does the static row of an answer fit?
 pub(crate) fn is_static_row(row: &Row, table: &Table) -> bool {
-    row.clustering().is_empty() && check_columns(row, table, true).is_ok()
+    row.clustering().is_empty() && check_columns(row, table, true, Cells::Counted).is_ok()
 }

@@ -23,6 +23,7 @@ const DROP_BATCHES: u8 = 7;
 /// Before another request: what is done for it is to be told.
 const TRACED: u8 = 8;
 const PAXOS: u8 = 9;
+const COUNT: u8 = 10;
 
 /// So many logged batches are let go by one message, at most.
 pub const DROPPED_TOGETHER_MAX: usize = 1_024;
@@ -80,6 +81,8 @@ pub enum Request {
     Batch(BatchRequest),
     /// Take part in agreeing on a conditional change.
     Paxos(Box<PaxosRequest>),
+    /// Count what this adds to counters, and tell what others are to write.
+    Count(Box<Mutation>),
 }
 
 /// What is asked of a node that keeps logged batches of others.
@@ -204,6 +207,12 @@ impl Request {
         request.put(out);
     }
 
+    /// Appends a request to count.
+    pub fn put_count(mutation: &Mutation, out: &mut BytesMut) {
+        out.put_u8(COUNT);
+        put_bytes(out, mutation.as_encoded());
+    }
+
     /// What Cassandra calls such a message, without its `_REQ`.
     pub fn verb(&self) -> &'static str {
         match self {
@@ -213,6 +222,7 @@ impl Request {
             Request::Batch(BatchRequest::Keep { .. }) => "BATCH_STORE",
             Request::Batch(BatchRequest::Drop { .. }) => "BATCH_REMOVE",
             Request::Paxos(request) => request.verb(),
+            Request::Count(_) => "COUNTER_MUTATION",
         }
     }
 
@@ -247,6 +257,7 @@ impl Request {
                 Request::Batch(BatchRequest::Drop { ids })
             }
             PAXOS => Request::Paxos(Box::new(PaxosRequest::read(reader)?)),
+            COUNT => Request::Count(Box::new(reader.mutation()?)),
             _ => return Err(reader.wrong("request")),
         })
     }
@@ -264,10 +275,7 @@ fn put_mutations<M: Borrow<Mutation>>(out: &mut BytesMut, mutations: &[M]) {
 }
 
 fn mutations(reader: &mut Reader) -> Result<Vec<Mutation>, BodyError> {
-    reader.list("mutations", |reader| {
-        let bytes = reader.bytes("mutation")?;
-        Mutation::from_encoded(bytes).map_err(|_| reader.wrong("mutation"))
-    })
+    reader.list("mutations", Reader::mutation)
 }
 
 fn write(unit: Unit, reader: &mut Reader) -> Result<Request, BodyError> {

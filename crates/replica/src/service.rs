@@ -10,14 +10,14 @@ use read::{
     merge_answers,
 };
 use rows::{Mutation, PartitionKey};
-use schema::TableId;
+use schema::{Schema, TableId};
 use stdx::index_set::IndexSet;
-use storage::{HashedRow, LookupsSent, Shard, ShardHandle, StorageError, Unit, outdated};
+use storage::{HashedRow, LookupsSent, Shard, ShardHandle, StorageError, Unit, Wait, outdated};
 
 use crate::agreeing::agree;
 use crate::answer::{Answer, Told, Written};
 use crate::failure::Failure;
-use crate::fits::{check_mutation, check_read};
+use crate::fits::{Cells, check_mutation, check_read};
 use crate::request::{Asked, Request, Wanted};
 
 /// Carries out one request of another node on the shard that it is for. Whoever keeps logged batches of others answers
@@ -51,6 +51,10 @@ pub async fn carry_out(shard: &ShardHandle, asked: Asked) -> Answer {
         }
         Request::Paxos(request) => match agree(shard, asked.planned_on.schema_epoch, *request).await {
             Ok(answer) => Answer::Paxos(answer),
+            Err(failure) => Answer::Failed(failure),
+        },
+        Request::Count(mutation) => match count(shard, asked.planned_on.schema_epoch, *mutation).await {
+            Ok(counted) => Answer::Counted(counted),
             Err(failure) => Answer::Failed(failure),
         },
         // A shard knows nothing of when to write one again.
@@ -107,11 +111,31 @@ fn told(here: Option<HashedRow>, hash: u128) -> Told {
 /// # Errors
 /// What does not fit.
 pub fn check_mutations(shard: &ShardHandle, mutations: &[Mutation]) -> Result<(), Failure> {
-    shard.local().with_schema(|schema| {
-        mutations.iter().try_for_each(|mutation| {
-            schema.table_by_id(mutation.table).map_or(Ok(()), |table| check_mutation(mutation, table))
-        })
-    })
+    mutations.iter().try_for_each(|mutation| check(shard, mutation, Cells::Counted))
+}
+
+fn check(shard: &ShardHandle, mutation: &Mutation, cells: Cells) -> Result<(), Failure> {
+    let fits = |schema: &Schema| match schema.table_by_id(mutation.table) {
+        Some(table) => check_mutation(mutation, table, cells),
+        None => Ok(()),
+    };
+    shard.local().with_schema(fits)
+}
+
+/// Counts what a mutation adds to counters that was planned on that epoch of the schema. Returns what it has written,
+/// on its disk, for the other replicas.
+///
+/// # Errors
+/// [`Failure::Other`] leaves it open whether it was counted. After others it was not.
+///
+/// # Cancel safety
+/// Dropped, it may be counted or not.
+pub async fn count(shard: &ShardHandle, planned_on: u64, mutation: Mutation) -> Result<Mutation, Failure> {
+    check(shard, &mutation, Cells::ToCount)?;
+    let owner = shard.shards().owner(mutation.key.token);
+    // Others would have more than this node after a power cut: it would count on from less, and that be lost.
+    let counted = shard.count(owner, Some(planned_on), mutation, Wait::Synced).await;
+    counted.map_err(|error| Failure::from(&error))
 }
 
 /// Writes what was planned on that epoch of the schema to the shards that own it: to one, as a rule, since who asks

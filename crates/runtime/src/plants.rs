@@ -136,6 +136,8 @@ plants! {
     AcceptedPassedOver,
     /// A condition that does not hold is told, and what a replica has accepted before may come true after it.
     RefusedUnproposed,
+    /// Who was asked to count and is silent is taken not to have counted: another replica counts, too.
+    SilentTakenForUncounted,
 }
 
 impl Plant {
@@ -169,6 +171,7 @@ impl Plant {
         Plant::PromiseForgotten,
         Plant::AcceptedPassedOver,
         Plant::RefusedUnproposed,
+        Plant::SilentTakenForUncounted,
         Plant::UnsyncedAcknowledgement,
         Plant::BatchesForgotten,
         Plant::UnappliedMutation,

@@ -17,6 +17,7 @@
 //! | how is a write carried to them? | `write.rs` |
 //! | how do their rows become one answer? | `read.rs` |
 //! | how do they agree on a conditional change? | `agreement.rs` |
+//! | which of them counts what is added to counters? | `counting.rs` |
 //! | how often did answers differ? | `read_repairs.rs` |
 //! | when is one more replica asked? | `speculation.rs` |
 //! | what does a trace tell of other nodes? | `traced.rs` |
@@ -36,6 +37,7 @@
 //! | what does a client hear when too few answered? | `error.rs` |
 
 pub(crate) mod agreement;
+mod counting;
 mod equal;
 mod error;
 mod filling;
@@ -65,6 +67,7 @@ mod view;
 mod write;
 
 pub use ::replica::Failure;
+pub(crate) use counting::count_by_one;
 pub use equal::{Compared, Participants};
 pub use error::{ReplicaError, TooFew};
 pub use filling::fill;

@@ -77,10 +77,14 @@ impl ReplicaService {
 
     /// If that node is killed, others may not have been asked for it.
     fn note(&self, from: Uuid, asked: &Asked) {
-        if let (Some(marks), Request::Write { mutations, .. }) = (&self.marks, &asked.request) {
-            let places = mutations.iter().map(|mutation| (mutation.table, mutation.key.token));
-            marks.of(self.shard.local().index()).note_received(from, places);
-        }
+        let Some(marks) = &self.marks else { return };
+        let mutations = match &asked.request {
+            Request::Write { mutations, .. } => mutations.as_slice(),
+            Request::Count(mutation) => std::slice::from_ref(&**mutation),
+            _ => return,
+        };
+        let places = mutations.iter().map(|mutation| (mutation.table, mutation.key.token));
+        marks.of(self.shard.local().index()).note_received(from, places);
     }
 }
 

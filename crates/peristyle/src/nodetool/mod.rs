@@ -184,7 +184,8 @@ enum NodetoolCommand {
         #[arg(short, long)]
         resolve_ip: bool,
     },
-    /// Print the timeout of the given type in ms: read, range, write, truncate or cascontention
+    /// Print the timeout of the given type in ms: read, range, write, counterwrite, truncate
+    /// or cascontention
     Gettimeout {
         /// The timeout type
         timeout_type: String,
@@ -234,7 +235,8 @@ enum NodetoolCommand {
         #[arg(allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(0..))]
         compaction_throughput: i32,
     },
-    /// Set the timeout of the given type in ms, until the node ends: read, range, write, truncate or cascontention
+    /// Set the timeout of the given type in ms, until the node ends: read, range, write, counterwrite, truncate
+    /// or cascontention
     Settimeout {
         /// The timeout type
         timeout_type: String,

@@ -9,8 +9,7 @@ use super::NodetoolError;
 use super::http::Management;
 
 /// Timeouts that Cassandra has, of things that are not done here.
-const ABSENT: [&str; 6] =
-    ["counterwrite", "cascontention", "internodeconnect", "internodeuser", "internodestreaminguser", "misc"];
+const ABSENT: [&str; 4] = ["internodeconnect", "internodeuser", "internodestreaminguser", "misc"];
 
 /// Prints one of them in Cassandra's words.
 pub(super) fn get(management: &Management, kind: &str, out: &mut impl Write) -> Result<(), NodetoolError> {

@@ -91,8 +91,9 @@ fn memory_is_told_by_use_and_the_sum_is_what_the_process_has() {
 #[test]
 fn timeouts_are_told_and_set() {
     let node = Node::start();
-    let defaults =
-        json!({ "read": 5000, "range": 10_000, "write": 2000, "truncate": 60_000, "cascontention": 1800 });
+    let defaults = json!({
+        "read": 5000, "range": 10_000, "write": 2000, "truncate": 60_000, "cascontention": 1800, "counterwrite": 5000
+    });
     assert_eq!(node.get("/v1/timeouts"), (200, json!({ "milliseconds": defaults })));
     let wanted = json!({ "kind": "range", "milliseconds": 77 });
     assert_eq!(node.post("/v1/timeouts", &wanted.to_string()), (200, json!({})));

@@ -41,7 +41,7 @@ pub(crate) struct Plan {
     pub(crate) founding_fault_count: u64,
     sync: SyncMode,
     timing: Timing,
-    timeouts: [Duration; 5],
+    timeouts: [Duration; 6],
     /// Of how many nodes all know the addresses from the start.
     seed_count: usize,
     segment_bytes: u32,
@@ -75,7 +75,7 @@ impl Plan {
             SyncMode::Group { window: Duration::ZERO },
             SyncMode::Group { window: Duration::from_millis(3) },
         ];
-        let short = [1, 2, 1, 10, 1].map(Duration::from_secs);
+        let short = [1, 2, 1, 10, 1, 1].map(Duration::from_secs);
         let center_count = if dice.one_in(3) { 2 } else { 1 };
         let count_min = if center_count == 2 { NODES_OF_TWO_MIN as u64 } else { 3 };
         let count = dice.between(count_min, 5) as usize;
@@ -96,7 +96,7 @@ impl Plan {
             founding_fault_count: *dice.pick(&[0, 3, 10, 20]),
             sync: *dice.pick(&syncs),
             timing: if dice.one_in(3) { quick } else { Timing::default() },
-            timeouts: if dice.one_in(2) { short } else { [5, 10, 2, 60, 2].map(Duration::from_secs) },
+            timeouts: if dice.one_in(2) { short } else { [5, 10, 2, 60, 2, 5].map(Duration::from_secs) },
             seed_count: dice.between(1, count as u64) as usize,
             segment_bytes: *dice.pick(&[64 << 10, 1 << 20]),
             memtable_bytes: *dice.pick(&[20_000, 100_000, 1_500_000]),
@@ -120,7 +120,7 @@ impl Plan {
             founding_fault_count: 0,
             sync: SyncMode::Group { window: Duration::ZERO },
             timing: Timing::default(),
-            timeouts: [5, 10, 2, 60, 2].map(Duration::from_secs),
+            timeouts: [5, 10, 2, 60, 2, 5].map(Duration::from_secs),
             seed_count: 3,
             segment_bytes: 1 << 20,
             memtable_bytes: 4 << 20,

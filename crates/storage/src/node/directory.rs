@@ -7,6 +7,7 @@ use std::sync::Arc;
 use compaction::CompactionControl;
 use manifest::{Manifest, ManifestState};
 use ring::Sharding;
+use rows::CounterId;
 use runtime::{DirectoryLock, Runtime};
 use schema::Schema;
 use table::{DiskFailurePolicy, FaultKind, FileRegistry, Health, TableError};
@@ -115,6 +116,7 @@ impl Directory {
             runtime: self.runtime,
             options: self.options,
             layout: self.layout,
+            counter_id: CounterId(*self.facts.host_id.as_bytes()),
             registry: Arc::new(FileRegistry::default()),
             node_timestamps: Arc::default(),
         };

@@ -13,7 +13,7 @@ use runtime::Plant;
 use schema::TableId;
 use stdx::index_set::IndexSet;
 
-use crate::shard::{VisitingRead, VisitingWrite, claims, write_units};
+use crate::shard::{VisitingRead, VisitingWrite, claims, counting, write_units};
 use crate::{Claim, HashedRow, Lookups, LookupsSent, Outcomes, Shard, ShardHandle, StorageError, Unit, Wait};
 use read::{ReadCommand, ReadPage};
 
@@ -201,9 +201,31 @@ impl ShardHandle {
         claim: Claim,
     ) -> Result<(), StorageError> {
         let write = move |shard: Rc<Shard>| async move {
-            claims::write_claimed(&shard, planned_on, &mutations, claim).await
+            claims::write_claimed(&shard, planned_on, &mutations, claim, Wait::Synced).await
         };
         self.on(owner, write).await?
+    }
+
+    /// Counts what a mutation adds to counters, and writes it; returns what was written, once it is durable as `wait`
+    /// says. That may be written again, here and elsewhere, and counts once. Of what was planned on an epoch of the
+    /// schema nothing is counted when its table was emptied since.
+    ///
+    /// # Errors
+    /// As [`crate::Shard::write`] and [`crate::Shard::read`], [`table::TableError::Outdated`], and `ShardBusy` or
+    /// `ShardGone`.
+    ///
+    /// # Cancel safety
+    /// Dropped, it may be counted or not.
+    pub async fn count(
+        &self,
+        owner: usize,
+        planned_on: Option<u64>,
+        mutation: Mutation,
+        wait: Wait,
+    ) -> Result<Mutation, StorageError> {
+        let count =
+            move |shard: Rc<Shard>| async move { counting::count(&shard, planned_on, &mutation, wait).await };
+        self.on(owner, count).await?
     }
 
     /// Returns when everything that was written under a claim on that owner so far is on the disk: who has read it may

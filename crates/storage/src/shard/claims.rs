@@ -83,7 +83,7 @@ pub(crate) fn claimable(shard: &Shard, table: TableId, key: &PartitionKey) -> Cl
 }
 
 /// Writes mutations of a claimed partition, as one record. The claim ends when they stand in the log and the memtable.
-/// Returns when they are on the disk, whatever the sync mode. Of what was planned on an epoch of the schema nothing is
+/// Returns when they are durable as `wait` says. Of what was planned on an epoch of the schema nothing is
 /// written when its table was emptied since.
 ///
 /// # Errors
@@ -96,6 +96,7 @@ pub(crate) async fn write_claimed(
     planned_on: Option<u64>,
     mutations: &[Mutation],
     claim: Claim,
+    wait: Wait,
 ) -> Result<(), StorageError> {
     let _under_way = shard.writes.begin();
     shard.shared.room.wait(&shard.shared, &shard.tables).await?;
@@ -103,7 +104,7 @@ pub(crate) async fn write_claimed(
     if let Some(error) = mutations.iter().find_map(is_outdated) {
         return Err(error);
     }
-    let begun = shard.begin_write(mutations, Unit::All, Wait::Synced);
+    let begun = shard.begin_write(mutations, Unit::All, wait);
     if begun.position.is_some() {
         // No test can break it without another log.
         let rises = shard.claims.last_write.get() < begun.position;
@@ -112,7 +113,7 @@ pub(crate) async fn write_claimed(
     }
     drop(claim);
     let is_early = shard.shared.runtime.plants.has(Plant::ConditionalUnsynced);
-    shard.finish_write(begun, if is_early { Wait::Never } else { Wait::Synced }).await.of_all()
+    shard.finish_write(begun, if is_early { Wait::Never } else { wait }).await.of_all()
 }
 
 /// Returns when everything that was written under a claim so far is on the disk: what has read it may be told.

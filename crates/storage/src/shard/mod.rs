@@ -33,6 +33,7 @@
 //! | what becomes of reads that they began? | `left_reads.rs` |
 
 pub(crate) mod claims;
+pub(crate) mod counting;
 mod definitions;
 mod fetch;
 mod housekeeping;
@@ -67,6 +68,7 @@ use commitlog::{CommitLog, LogPosition};
 use compaction::{CompactionControl, CompactionRequest};
 use manifest::Manifest;
 use ring::Sharding;
+use rows::CounterId;
 use runtime::{ColdReader, Runtime};
 use schema::{Schema, Table, TableId};
 use table::{
@@ -102,6 +104,8 @@ pub struct Shard {
     schema: RefCell<Arc<Schema>>,
     writes: writes_under_way::WritesUnderWay,
     claims: claims::Claims,
+    /// Whose shares of counters it gives.
+    counter_id: CounterId,
     /// What reads that are under way work in.
     read_memory: read_memory::ReadMemory,
     /// Told when a table may have another `memtable_flush_period_in_ms` than before.
@@ -124,6 +128,7 @@ pub(crate) struct ShardContext {
     pub(crate) runtime: Runtime,
     pub(crate) options: Arc<StorageOptions>,
     pub(crate) layout: Layout,
+    pub(crate) counter_id: CounterId,
     pub(crate) registry: Arc<FileRegistry>,
     pub(crate) health: Arc<Health>,
     /// What shards tell each other of timestamps.
@@ -154,6 +159,7 @@ impl Shard {
             runtime,
             options,
             layout,
+            counter_id,
             registry,
             health,
             node_timestamps,
@@ -237,6 +243,7 @@ impl Shard {
             visits: visit::Visits::default(),
             writes: writes_under_way::WritesUnderWay::default(),
             claims: claims::Claims::default(),
+            counter_id,
             schema: RefCell::new(schema),
             periods_changed: Rc::default(),
             log_segment: Cell::new(0),

@@ -1,0 +1,80 @@
+//! How what is added to counters is counted: once, by one replica of each partition, which then tells the others what
+//! it has counted in all.
+
+use futures_util::future::join_all;
+use rows::Mutation;
+use schema::Schema;
+use storage::Wait;
+
+use crate::replicas::{ReplicaError, count_by_one};
+use crate::write::{ATTEMPTS_MAX, Parts, come_to};
+use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
+
+/// Counts what independent mutations add to counters, each partition by itself. Returns when all of it is durable.
+///
+/// # Errors
+/// Nothing is counted after `Unavailable` and `Overloaded`. After others some may be, after `Unfinished` some is.
+///
+/// # Cancel safety
+/// Dropped, any of it may be counted.
+pub async fn count(
+    coordinator: &Coordinator,
+    mutations: Vec<Mutation>,
+    consistency: Consistency,
+) -> Result<(), CoordinatorError> {
+    check(coordinator, &mutations, consistency)?;
+    let mut parts = Parts::default();
+    let count = |mutation| count_one(coordinator, mutation, consistency);
+    for counted in join_all(mutations.into_iter().map(count)).await {
+        parts.take_in(counted);
+    }
+    parts.outcome()
+}
+
+/// Are there replicas enough of all? None is counted before.
+fn check(
+    coordinator: &Coordinator,
+    mutations: &[Mutation],
+    consistency: Consistency,
+) -> Result<(), CoordinatorError> {
+    mutations.iter().try_for_each(|mutation| match coordinator.replicas_of(mutation.table) {
+        Some(replicas) => Ok(replicas.check([mutation], consistency)?),
+        None => coordinator.admit(mutation.table, consistency).map(drop),
+    })
+}
+
+async fn count_one(
+    coordinator: &Coordinator,
+    mutation: Mutation,
+    consistency: Consistency,
+) -> Result<(), CoordinatorError> {
+    for attempt in 1..=ATTEMPTS_MAX {
+        let Some(replicas) = coordinator.replicas_of(mutation.table) else { break };
+        let patience = coordinator.patience(TimeoutKind::Count);
+        match count_by_one(&replicas, &mutation, consistency, patience).await {
+            // Nothing of it is left where it was counted.
+            Err(ReplicaError::Outdated { epoch }) if attempt < ATTEMPTS_MAX => {
+                come_to(coordinator, epoch, TimeoutKind::Count).await?;
+            }
+            counted => return Ok(counted?),
+        }
+    }
+    count_alone(coordinator, mutation, consistency).await
+}
+
+/// Counts on the shard that owns the partition.
+async fn count_alone(
+    coordinator: &Coordinator,
+    mutation: Mutation,
+    consistency: Consistency,
+) -> Result<(), CoordinatorError> {
+    let shards = coordinator.shards_for(coordinator.admit(mutation.table, consistency)?);
+    let (owner, wait) = (coordinator.owners().of(mutation.key.token), Wait::SyncMode);
+    let planned_on = Some(coordinator.shard().local().with_schema(Schema::epoch));
+    let counted = shards.count(owner, planned_on, mutation.clone(), wait).await;
+    if !coordinator.is_behind(&counted) {
+        return Ok(counted.map(drop)?);
+    }
+    coordinator.give_schema(owner, coordinator.schema()).await?;
+    Ok(shards.count(owner, planned_on, mutation, wait).await.map(drop)?)
+}
