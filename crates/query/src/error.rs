@@ -187,6 +187,8 @@ pub enum WriteType {
     BatchLog,
     /// A change with a condition.
     Cas,
+    /// An update of counters.
+    Counter,
 }
 
 impl QueryError {

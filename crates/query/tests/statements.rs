@@ -346,23 +346,6 @@ fn a_paging_state_that_nobody_gave_is_refused_or_harmless() {
 }
 
 #[test]
-fn a_table_of_counters_is_refused_when_it_is_made_not_when_it_is_written() {
-    with_session(async |mut session| {
-        let refused = "A table of counters is not supported yet";
-        session.refuses("CREATE TABLE t (k int PRIMARY KEY, n counter)", refused).await;
-        session.refuses("CREATE TABLE t (k int, c int, n counter STATIC, PRIMARY KEY (k, c))", refused).await;
-        // What is wrong with it in Cassandra, too, is said first.
-        session
-            .refuses(
-                "CREATE TABLE t (k int PRIMARY KEY, n counter, v int)",
-                "Cannot mix counter and non counter columns in the same table",
-            )
-            .await;
-        session.refuses("UPDATE t SET n = n + 1 WHERE k = 1", "table t does not exist").await;
-    });
-}
-
-#[test]
 fn a_batch_that_comes_back_to_a_partition_changes_it_as_its_statements_in_turn() {
     with_session(async |mut session| {
         session.run("CREATE TABLE t (k int, c int, s int static, v text, PRIMARY KEY (k, c))").await;

@@ -244,6 +244,7 @@ fn write_type_answered(write_type: query::WriteType) -> protocol::WriteType {
         query::WriteType::UnloggedBatch => protocol::WriteType::UnloggedBatch,
         query::WriteType::BatchLog => protocol::WriteType::BatchLog,
         query::WriteType::Cas => protocol::WriteType::Cas,
+        query::WriteType::Counter => protocol::WriteType::Counter,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Carrying out changes with a condition: a statement, or a batch of them, of one partition.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::future::Future;
 use std::pin::pin;
 
@@ -205,6 +205,7 @@ impl Inner {
             timestamp: OnceCell::from(claimed.timestamp()),
             now,
             basis: Basis::Known { partition, elements: &elements },
+            statement_count: Cell::default(),
         };
         let mut changes = Changes::default();
         for Part { plan, bindings } in request.parts {

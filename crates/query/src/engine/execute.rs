@@ -1,6 +1,6 @@
 //! Carrying out planned statements.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -9,6 +9,7 @@ use coordinator::{BatchProgress, Consistency, CoordinatorError, TimeoutKind, are
 use cql::ast::StatementKind;
 use rows::Mutation;
 use runtime::Piece;
+use schema::Table;
 
 use super::Inner;
 use super::conditional::Part;
@@ -109,6 +110,7 @@ impl Inner {
             timestamp: given,
             now: self.now(options),
             basis: Basis::Read,
+            statement_count: Cell::default(),
         }
     }
 
@@ -123,7 +125,10 @@ impl Inner {
             // Boxed: most changes have no condition, and need no room for one.
             return Box::pin(self.change_if(&[Part { plan, bindings }], false, options, room)).await;
         }
-        check_write_consistency(options.consistency)?;
+        match plan.is_of_counters {
+            true => check_counting_consistency(options.consistency, &plan.table)?,
+            false => check_write_consistency(options.consistency)?,
+        }
         let mut changes = Changes::default();
         // A row may be megabytes: each copy of it is a piece.
         let mut piece = Piece::of_turn();
@@ -132,8 +137,22 @@ impl Inner {
         piece.give_way().await;
         let mutations = changes.finish(self.io()).await;
         piece.give_way().await;
-        self.write(mutations, options.consistency).await?;
+        match plan.is_of_counters {
+            // Boxed: most changes count nothing, and need no room for it.
+            true => Box::pin(self.count(mutations, options.consistency)).await?,
+            false => self.write(mutations, options.consistency).await?,
+        }
         Ok(Response::void())
+    }
+
+    async fn count(&self, mutations: Vec<Mutation>, consistency: Consistency) -> Result<(), QueryError> {
+        let counting = pin!(coordinator::count(&self.coordinator, mutations, consistency));
+        match Deadline::of(&self.timeouts, TimeoutKind::Count).within(counting).await {
+            Ok(counted) => {
+                counted.map_err(|error| QueryError::of_write(error, consistency, WriteType::Counter))
+            }
+            Err(timed_out) => Err(timed_out.of_write(consistency, WriteType::Counter)),
+        }
     }
 
     async fn write(&self, mutations: Vec<Mutation>, consistency: Consistency) -> Result<(), QueryError> {
@@ -194,7 +213,7 @@ impl Inner {
         &self,
         batch_type: BatchType,
         mutations: Vec<Mutation>,
-        tables: &[&std::sync::Arc<schema::Table>],
+        tables: &[&std::sync::Arc<Table>],
         consistency: Consistency,
     ) -> Result<Response, QueryError> {
         let mut response = Response::void();
@@ -212,7 +231,10 @@ impl Inner {
         if batch_type == BatchType::Unlogged {
             response.warnings.extend(unlogged_warning(&mutations, tables));
         }
-        self.write(mutations, consistency).await?;
+        match tables.iter().any(|table| table.is_counter()) {
+            true => self.count(mutations, consistency).await?,
+            false => self.write(mutations, consistency).await?,
+        }
         Ok(response)
     }
 
@@ -354,6 +376,17 @@ fn request_kind(body: &Body, consistency: Consistency) -> Option<RequestKind> {
 fn check_write_consistency(consistency: Consistency) -> Result<(), QueryError> {
     if !consistency.is_for_writes() {
         refuse!("You must use conditional updates for serializable writes");
+    }
+    Ok(())
+}
+
+/// As Cassandra: a batch is not asked.
+fn check_counting_consistency(consistency: Consistency, table: &Table) -> Result<(), QueryError> {
+    if consistency == Consistency::Any {
+        refuse!("Consistency level ANY is not yet supported for counter table {}", table.name());
+    }
+    if consistency.is_serial() {
+        refuse!("Counter operations are inherently non-serializable");
     }
     Ok(())
 }

@@ -76,13 +76,12 @@ pub(super) fn named(name: &str, argument: Option<&CqlType>) -> Option<Vec<Aggreg
         "min" | "max" => {
             let kind = if name == "min" { Kind::Min } else { Kind::Max };
             let Some(of) = argument else { return Some(Vec::new()) };
-            let of = if *of == CqlType::Counter { CqlType::Bigint } else { of.freeze() };
+            let of = of.freeze();
             vec![make(kind, of.clone(), of)]
         }
         "sum" | "avg" => {
             let kind = if name == "sum" { Kind::Sum } else { Kind::Average };
-            let returned = |of: &CqlType| if *of == CqlType::Counter { CqlType::Bigint } else { of.clone() };
-            NUMERIC.iter().map(|of| make(kind, of.clone(), returned(of))).collect()
+            NUMERIC.iter().map(|of| make(kind, of.clone(), of.clone())).collect()
         }
         _ => return None,
     })

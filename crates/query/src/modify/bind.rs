@@ -1,6 +1,6 @@
 //! From a plan and bound values to changes of partitions.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
@@ -45,6 +45,8 @@ pub(crate) struct Writer<'a> {
     /// Seconds since 1970.
     pub(crate) now: u32,
     pub(crate) basis: Basis<'a>,
+    /// Statements so far.
+    pub(crate) statement_count: Cell<u32>,
 }
 
 /// Where changes have rows from that must be known before they are changed, and what follows from it.
@@ -163,10 +165,9 @@ impl Writer<'_> {
         changes: &mut Changes,
         room: &mut AnswerRoom,
     ) -> Result<(), QueryError> {
-        if plan.table.is_counter() {
-            return Err(QueryError::unsupported("Changing a counter table"));
-        }
+        plan.check_counting()?;
         let time = self.time(plan, bindings)?;
+        let number = self.statement_count.replace(self.statement_count.get() + 1);
         let io = self.coordinator.io();
         let keys = plan.restrictions.bind_keys(bindings, io).await?;
         let rows = match plan.changes_rows() {
@@ -183,7 +184,7 @@ impl Writer<'_> {
             Basis::Read => None,
             Basis::Known { elements, .. } => Some(elements),
         };
-        let blindly = Applying { time, bindings, value_bytes, prepends, elements, before: None };
+        let blindly = Applying { time, bindings, value_bytes, prepends, elements, number, before: None };
         let mut piece = Piece::of_turn();
         for key in keys {
             let clusterings = match &rows {
@@ -292,11 +293,12 @@ impl Writer<'_> {
         let changes = Arc::clone(changes);
         let (time, value_bytes) = (applying.time, applying.value_bytes);
         let (prepends, before) = (Arc::clone(applying.prepends), applying.before.cloned());
+        let number = applying.number;
         let elements = applying.elements.cloned();
         let building = move |bindings: &Bindings<'_>| {
             let before = before.as_ref();
             let (prepends, elements) = (&prepends, elements.as_ref());
-            let applying = Applying { time, bindings, value_bytes, prepends, elements, before };
+            let applying = Applying { time, bindings, value_bytes, prepends, elements, number, before };
             Building { clustering, liveness, changes: &changes }.build(&applying, foreseen_bytes)
         };
         applying.bindings.elsewhere(self.coordinator.runtime(), building).await

@@ -87,6 +87,8 @@ pub(super) struct Applying<'a> {
     pub(super) prepends: &'a Arc<PrependClock>,
     /// Of a conditional change.
     pub(super) elements: Option<&'a Elements>,
+    /// Which statement of its request it is.
+    pub(super) number: u32,
     /// The row as it is, where it had to be read.
     pub(super) before: Option<&'a Row>,
 }
@@ -113,6 +115,9 @@ pub(super) fn apply(
 ) -> Result<(), QueryError> {
     if change.cql_type.is_multi_cell() {
         return apply_multi_cell(change, applying, row);
+    }
+    if change.cql_type == CqlType::Counter {
+        return add_to_counter(change, applying, row);
     }
     // A DELETE may name a column twice; the last word counts.
     match change.operations.last() {
@@ -153,6 +158,42 @@ fn increase(
     if let Some(sum) = sum {
         row.cell(change.id, applying.time.live(&sum));
     }
+    Ok(())
+}
+
+/// Writes what is added to a counter, which nobody has counted yet.
+fn add_to_counter(
+    change: &ColumnChange,
+    applying: &Applying<'_>,
+    row: &mut RowBuilder,
+) -> Result<(), QueryError> {
+    let (mut deletion, mut sum) = (DeletionTime::LIVE, None::<i64>);
+    let bound = |term: &Term| match term.bind(applying.bindings)? {
+        Value::Set(value) => Ok(<[u8; 8]>::try_from(&*value).ok().map(i64::from_be_bytes)),
+        Value::Null => refuse!("Invalid null value for counter increment"),
+        Value::Unset => Ok(None),
+    };
+    for operation in &change.operations {
+        let more = match operation {
+            Operation::Add(term) => bound(term)?,
+            Operation::Subtract(term) => match bound(term)? {
+                Some(i64::MIN) => refuse!(
+                    "The negation of {} overflows supported counter precision (signed 8 bytes integer)",
+                    i64::MIN
+                ),
+                less => less.map(|less| -less),
+            },
+            _ => {
+                deletion = applying.time.deletion();
+                None
+            }
+        };
+        sum = more.map(|more| sum.unwrap_or(0).wrapping_add(more)).or(sum);
+    }
+    let path = CellRef::increment_path(applying.number);
+    let sum = sum.map(i64::to_be_bytes);
+    let increment = sum.as_ref().map(|sum| CellRef::live(applying.time.timestamp, sum).with_path(&path));
+    row.complex(change.id, deletion, increment);
     Ok(())
 }
 

@@ -17,13 +17,13 @@ use crate::{QueryError, ddl};
 pub(crate) enum Operation {
     /// The whole value.
     Set(Term),
-    /// Elements behind a list, into a set or map.
+    /// Elements behind a list, into a set or map; to a counter.
     Add(Term),
     /// To a number or a text, by the function that adds what the term gives.
     Increase(Arc<ScalarFunction>, Term),
     /// Elements before a list.
     Prepend(Term),
-    /// Elements out of a list or set, keys out of a map.
+    /// Elements out of a list or set, keys out of a map; from a counter.
     Subtract(Term),
     /// A list's element by its index.
     SetIndex(Term, Term),
@@ -121,7 +121,7 @@ pub(super) fn plan_assignment(
             if is_conditional && let Some(adding) = plan_adding(column, &shown)? {
                 return Ok(Operation::Increase(adding, terms::plan(value, &receiver, scope)?));
             }
-            check_collection(column, &shown)?;
+            check_is_added_to(column, &shown)?;
             match terms::plan(value, &receiver, scope) {
                 Err(_) if matches!(column.cql_type, CqlType::Map { .. }) => {
                     refuse!("Value for a map addition has to be a map, but was: '{value}'")
@@ -131,7 +131,7 @@ pub(super) fn plan_assignment(
         }
         AssignmentAction::Subtract(value) => {
             let shown = format!("{name} = {name} - {value}");
-            check_collection(column, &shown)?;
+            check_is_added_to(column, &shown)?;
             let CqlType::Map { key, .. } = &column.cql_type else {
                 return terms::plan(value, &receiver, scope).map(Operation::Subtract);
             };
@@ -186,7 +186,7 @@ fn plan_adding(column: &Column, shown: &str) -> Result<Option<Arc<ScalarFunction
     }
 }
 
-fn check_collection(column: &Column, shown: &str) -> Result<(), QueryError> {
+fn check_is_added_to(column: &Column, shown: &str) -> Result<(), QueryError> {
     let name = &column.name;
     match &column.cql_type {
         CqlType::List { frozen, .. } | CqlType::Set { frozen, .. } | CqlType::Map { frozen, .. } => {
@@ -195,7 +195,6 @@ fn check_collection(column: &Column, shown: &str) -> Result<(), QueryError> {
                 false => Ok(()),
             }
         }
-        // Refused when it is executed; a batch has things to say before that.
         CqlType::Counter => Ok(()),
         CqlType::Tuple(_) => refuse!("Invalid operation ({shown}) for tuple column {name}"),
         _ => refuse!("Invalid operation ({shown}) for non counter column {name}"),

@@ -58,7 +58,7 @@ impl ModifyPlan {
             && self.using.timestamp.is_none()
             && self.using.time_to_live.is_none()
             && self.statics.is_empty()
-            && !self.table.is_counter();
+            && !self.is_of_counters;
         let key = Marked::of(self.restrictions.single_key()?)?;
         let column = |change: &ColumnChange| match change.operations.as_slice() {
             [Operation::Set(term)] if !change.cql_type.is_multi_cell() => {

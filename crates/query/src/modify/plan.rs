@@ -35,6 +35,8 @@ pub(crate) struct ModifyPlan {
     pub(crate) using: Using,
     /// Under which condition it is made.
     pub(crate) condition: Option<Box<Condition>>,
+    /// Is it counted, or deletes what was counted?
+    pub(crate) is_of_counters: bool,
     /// How it is written the plain way, if it can be ([`super::plain`]).
     pub(crate) plain: Option<PlainChange>,
 }
@@ -50,6 +52,23 @@ impl ModifyPlan {
     /// Does it say its own timestamp?
     pub(crate) fn has_timestamp(&self) -> bool {
         self.using.timestamp.is_some()
+    }
+
+    /// May counters be changed with what it says? Asked behind all that is to be said of a batch that it is in.
+    ///
+    /// # Errors
+    /// Their times are for who counts to say.
+    pub(crate) fn check_counting(&self) -> Result<(), QueryError> {
+        if !self.is_of_counters {
+            return Ok(());
+        }
+        if self.using.timestamp.is_some() {
+            refuse!("Cannot provide custom timestamp for counter updates");
+        }
+        if self.using.time_to_live.is_some() {
+            refuse!("Cannot provide custom TTL for counter updates");
+        }
+        Ok(())
     }
 
     /// Must rows be read before they are changed?
@@ -269,6 +288,7 @@ impl ColumnChanges {
             regulars: self.regulars.into(),
             using,
             condition: None,
+            is_of_counters: table.is_counter(),
             plain: None,
         };
         let plain = plan.find_plain();

@@ -73,7 +73,9 @@ pub(crate) fn plan(
     let mut scope = Scope::new(catalog, session.unwrap_or_default(), statement.markers.len(), now_millis);
     let epoch = catalog.schema.epoch();
     let mut modification = |written: Written<'_>| {
-        modify::plan(written, session, &mut scope).map(|plan| Body::Modify(Box::new(plan)))
+        let plan = modify::plan(written, session, &mut scope)?;
+        plan.check_counting()?;
+        Ok::<_, QueryError>(Body::Modify(Box::new(plan)))
     };
     let body = match statement.kind {
         StatementKind::Select(select) => Body::Select(Box::new(select::plan(&select, session, &mut scope)?)),

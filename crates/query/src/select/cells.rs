@@ -12,7 +12,7 @@
 use std::borrow::Cow;
 
 use read::PartitionRows;
-use rows::{ColumnData, Columns, ComplexRef, Row, RowValues, Shown};
+use rows::{ColumnData, Columns, ComplexRef, Row, RowValues, Shown, counter_value};
 use types::{CqlType, encoding};
 
 use super::rows::{Projection, SlotColumn, Source};
@@ -305,8 +305,13 @@ fn fill_slots<'a>(row: Option<&'a Row>, columns: &[SlotColumn], slots: &mut Slot
     }
 }
 
-/// The live cells of a multi-cell column as one value; false when there are none.
+/// The live cells of a column with paths as one value; false when there are none.
 fn write_complex(cql_type: &CqlType, complex: ComplexRef<'_>, out: &mut Vec<u8>) -> bool {
+    if *cql_type == CqlType::Counter {
+        let is_counting = complex.cells().next().is_some();
+        out.extend_from_slice(&counter_value(complex).to_be_bytes());
+        return is_counting;
+    }
     let start = out.len();
     out.reserve(complex.byte_count());
     if let CqlType::UserDefined { definition, .. } = cql_type {

@@ -251,6 +251,11 @@ fn metadata(
                 _ => one(what, &cell, evaluation.now),
             });
         }
+        // A counter shows one time: that of its last share.
+        Some(ColumnData::Complex(shares)) if *of == CqlType::Counter => {
+            let last = shares.cells().max_by_key(|share| share.timestamp);
+            return Ok(last.and_then(|share| one(what, &share, evaluation.now)));
+        }
         Some(ColumnData::Complex(complex)) => complex.cells().collect(),
     };
     let compare = |path: &[u8], key: &[u8]| match key_type(of) {

@@ -127,10 +127,6 @@ fn add(
     let values = changed.static_columns().iter().chain(changed.regular_columns());
     check_no_mixture(counts(table), values.map(|column| (column.name.as_str(), &column.cql_type)))
         .map_err(|message| QueryError::Config(format!("{}.{}: {message}", table.keyspace(), table.name())))?;
-    if changed.is_counter() {
-        // One that an earlier version made.
-        return Err(QueryError::unsupported("A table of counters"));
-    }
     Ok(changed)
 }
 

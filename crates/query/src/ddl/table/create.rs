@@ -49,9 +49,6 @@ pub(in super::super) fn create(
         });
     }
     let table = build(create, &key, keyspace, context.schema, draft, make_table_id)?;
-    if table.is_counter() {
-        return Err(QueryError::unsupported("A table of counters"));
-    }
     if context.schema.table_by_id(table.id()).is_some() {
         return Err(QueryError::config(format!("Table id {} is in use already", table.id().0)));
     }
