@@ -23,7 +23,7 @@
 //! | what goes wrong between nodes? | `turmoil.rs`, `faults.rs` |
 //! | how do nodes agree? | `raft/` |
 //! | how does a ring of whole nodes serve clients? | `ring/` |
-//! | what may those be told who count together? | `ledger.rs` |
+//! | what may those be told who count together? | `score.rs`, `ledger.rs`, `tallies.rs` |
 //! | which ways did requests take? | `ways.rs` |
 
 mod dice;
@@ -41,9 +41,11 @@ mod raft;
 mod replicated;
 mod ring;
 mod scenario;
+mod score;
 mod served;
 mod shown;
 mod stage;
+mod tallies;
 mod turmoil;
 mod ways;
 mod workload;

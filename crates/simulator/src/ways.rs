@@ -60,6 +60,10 @@ pub enum Way {
     Applied,
     /// A change with a condition that did not hold.
     NotApplied,
+    /// Something that was added to a counter.
+    Counted,
+    /// The value of a counter.
+    CounterShown,
     /// A prepared statement that the node did not know any more.
     Unprepared,
     /// A read of a whole table.

@@ -22,7 +22,7 @@
 //! | which nodes are elsewhere, or have lost their disk? | `places.rs` |
 //! | what do clients do? | `client.rs`, `statement.rs`, `table.rs`, `level.rs`, `visitor.rs` |
 //! | what do they write that only the nodes bring to each other? | `once.rs` |
-//! | who counts together, by changes with a condition? | `rivals.rs` |
+//! | who counts together, by conditions and in counters? | `rivals.rs` |
 //! | what may they see? | `model.rs`, `expiry.rs` |
 //! | what is done to the schema? | `operator.rs`, `definitions.rs` |
 //! | what must be in the end? | `settle.rs` |
@@ -67,6 +67,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::dice::Dice;
 use crate::panics;
 use crate::scenario::{Outcome, Violation};
+use crate::score::Score;
 use crate::stage::{Stage, in_paused_time};
 use crate::turmoil::{Acts, Turmoil};
 use crate::ways::{Way, Ways};
@@ -301,9 +302,9 @@ async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
     let operators = (0..OPERATOR_COUNT).map(|number| Operator::new(world, CLIENT_COUNT + number));
     let working = futures_util::future::try_join_all(clients.iter_mut().map(Client::work));
     let operating = futures_util::future::try_join_all(operators.map(Operator::work));
-    let ledger = Rc::default();
+    let score: Rc<RefCell<Score>> = Rc::default();
     let rivals =
-        (0..RIVAL_COUNT).map(|number| Rival::new(world, CLIENT_COUNT + OPERATOR_COUNT + number, &ledger));
+        (0..RIVAL_COUNT).map(|number| Rival::new(world, CLIENT_COUNT + OPERATOR_COUNT + number, &score));
     let rivalling = futures_util::future::try_join_all(rivals.map(Rival::work));
     let faults = async {
         let mut storm_count = 0;
@@ -335,12 +336,13 @@ async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
         Ok(away)
     };
     let (_, _, _, away) = futures_util::future::try_join4(working, operating, rivalling, faults).await?;
-    world.stage.note(format_args!("rivals came to {}", ledger.borrow().highest()));
+    world.stage.note(format_args!("rivals came to {}", score.borrow().words()));
     if let Some(away) = away {
         settle::check_batches_without(world, &mut clients, away).await?;
         world.is_one_away.set(false);
         turmoil.settle().await;
         world.ways.add(Way::StayedAway, 1);
     }
-    settle::settle(world, &mut clients).await
+    settle::settle(world, &mut clients).await?;
+    settle::check_counters(world, &mut score.take()).await
 }

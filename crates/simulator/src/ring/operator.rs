@@ -10,10 +10,11 @@ use tokio::time::sleep;
 
 use super::World;
 use super::definitions::Word;
-use super::rivals::DEFINITION;
+use super::rivals::KEYSPACE;
 use super::table::Table;
 use super::visitor::Visitor;
 use crate::scenario::Violation;
+use crate::score;
 use crate::ways::Way;
 
 /// Names over which operators may come to blows.
@@ -69,7 +70,10 @@ impl Operator {
         });
         let tables = Table::ALL.into_iter();
         let tables = tables.map(|table| format!("CREATE TABLE IF NOT EXISTS {table} {}", table.definition()));
-        for statement in keyspaces.chain(tables).chain([DEFINITION.to_owned()]) {
+        let of_rivals = score::TABLES
+            .into_iter()
+            .map(|(table, definition)| format!("CREATE TABLE IF NOT EXISTS {KEYSPACE}.{table} {definition}"));
+        for statement in keyspaces.chain(tables).chain(of_rivals) {
             let mut tries = 0;
             while self.change(&statement).await?.1 != Told::Done {
                 tries += 1;

@@ -1,5 +1,5 @@
-//! Rivals: clients that count up rows which are nobody's own through any node, by changes with a condition
-//! ([`crate::ledger`]).
+//! Rivals: clients that count together through any node, by changes with a condition and in counters
+//! ([`crate::score`]).
 
 use std::cell::RefCell;
 use std::io;
@@ -12,13 +12,12 @@ use tokio::time::{Instant, sleep, timeout};
 use super::World;
 use super::client::{form, is_of_schema};
 use super::visitor::{PATIENCE, Visitor};
-use crate::ledger::{Asked, Ledger, What};
 use crate::scenario::Violation;
+use crate::score::{Asked, Kind, Score};
 use crate::served::{Connection, Ended, packed};
 
-/// The table of the rows, and how it is made.
-const TABLE: &str = "several.counts";
-pub(crate) const DEFINITION: &str = "CREATE TABLE IF NOT EXISTS several.counts (k int PRIMARY KEY, n int)";
+/// Where their tables are.
+pub(crate) const KEYSPACE: &str = "several";
 
 /// Between two bursts.
 const PAUSE_MAX_MICROS: u64 = 2_000_000;
@@ -31,13 +30,13 @@ pub(crate) struct Rival {
     world: Rc<World>,
     number: u8,
     visitor: Visitor,
-    ledger: Rc<RefCell<Ledger>>,
+    score: Rc<RefCell<Score>>,
 }
 
 impl Rival {
-    pub(crate) fn new(world: &Rc<World>, number: u8, ledger: &Rc<RefCell<Ledger>>) -> Rival {
+    pub(crate) fn new(world: &Rc<World>, number: u8, score: &Rc<RefCell<Score>>) -> Rival {
         let visitor = Visitor::new(world, number);
-        Rival { world: Rc::clone(world), number, visitor, ledger: Rc::clone(ledger) }
+        Rival { world: Rc::clone(world), number, visitor, score: Rc::clone(score) }
     }
 
     /// Works while there are faults.
@@ -72,20 +71,20 @@ impl Rival {
         let count = self.visitor.dice.between(1, TOGETHER_MAX + 1);
         let (mut waiting, sent) = (Vec::new(), Instant::now());
         for stream in 0..count as i16 {
-            let asked = self.ledger.borrow_mut().roll(&self.visitor.dice);
-            self.put(&mut connection, stream, &asked).await?;
-            waiting.push(asked);
+            let asked = self.score.borrow_mut().roll(&self.visitor.dice);
+            let level = self.put(&mut connection, stream, &asked).await?;
+            waiting.push((asked, level));
         }
         self.note(format_args!("{waiting:?} to {node}"));
         connection.send(usize::MAX).await?;
         for _ in 0..count {
             let (stream, response) = connection.receive().await?;
-            let asked = waiting[stream as usize];
+            let (asked, level) = &waiting[stream as usize];
             let is_last_word = matches!(&response, Response::Error(error) if error.kind == ErrorKind::Server);
             if is_last_word && self.world.stage.hosts.has_died_since(node, sent) {
                 return Err(Ended::Broken(io::ErrorKind::ConnectionAborted.into()));
             }
-            self.take(&connection, &asked, response)?;
+            self.take(&connection, (asked, *level), response)?;
             self.world.stage.count_operation();
         }
         if !self.visitor.dice.one_in(3) {
@@ -94,25 +93,42 @@ impl Rival {
         Ok(())
     }
 
-    async fn put(&self, connection: &mut Connection, stream: i16, asked: &Asked) -> Result<(), Ended> {
-        let (text, values) = asked.statement(TABLE);
+    /// Asks, and tells the level at which.
+    async fn put(
+        &self,
+        connection: &mut Connection,
+        stream: i16,
+        asked: &Asked,
+    ) -> Result<Consistency, Ended> {
+        let (text, values) = asked.statement(KEYSPACE);
         let form = form(&self.visitor.dice, connection, &text, &values).await?;
-        let level = match asked.what {
-            What::Show => Consistency::Serial,
-            _ => *self.visitor.dice.pick(&[Consistency::One, Consistency::Quorum, Consistency::Any]),
+        let pick = |levels: &[Consistency]| *self.visitor.dice.pick(levels);
+        let level = match asked.kind() {
+            Kind::Serial => Consistency::Serial,
+            Kind::Conditional => pick(&[Consistency::One, Consistency::Quorum, Consistency::Any]),
+            Kind::Addition => pick(&[Consistency::One, Consistency::Quorum, Consistency::All]),
+            Kind::Value => Consistency::Quorum,
         };
         connection.put(stream, form.request(QueryParameters::at(level), packed(&values)));
-        Ok(())
+        Ok(level)
     }
 
-    fn take(&self, connection: &Connection, asked: &Asked, response: Response) -> Result<(), Ended> {
-        let mut ledger = self.ledger.borrow_mut();
+    fn take(
+        &self,
+        connection: &Connection,
+        (asked, level): (&Asked, Consistency),
+        response: Response,
+    ) -> Result<(), Ended> {
+        let mut score = self.score.borrow_mut();
         match response {
-            Response::Rows(rows) => {
-                let taken = ledger.take_rows(asked, &rows);
-                let told = taken.map_err(|what| self.wrong(format!("{asked:?}: {what}")))?;
-                self.note(format_args!("{asked:?}: {told:?}"));
-                self.world.ways.add(told.way(), 1);
+            Response::Rows(_) | Response::Void => {
+                let taken = match &response {
+                    Response::Rows(rows) => score.take_rows(asked, rows),
+                    _ => score.take_done(asked, level != Consistency::One),
+                };
+                let way = taken.map_err(|what| self.wrong(format!("{asked:?}: {what}")))?;
+                self.note(format_args!("{asked:?}: {way:?}"));
+                self.world.ways.add(way, 1);
                 Ok(())
             }
             Response::Error(error) => {
@@ -139,7 +155,7 @@ impl Rival {
                     kind => return Err(self.wrong(format!("{asked:?} fails: {kind:?} {}", error.message))),
                 };
                 if nothing_was_done {
-                    ledger.take_undone(asked);
+                    score.take_undone(asked);
                 }
                 Ok(())
             }

@@ -14,10 +14,12 @@ use super::client::Client;
 use super::level::At;
 use super::node::CLOCK_STEP_MAX;
 use super::operator::{cells_at, definitions_on, shows_what_came_behind, texts};
+use super::rivals::KEYSPACE;
 use super::statement::{Read, Seen};
 use super::table::{Place, Table};
 use super::visitor::Visitor;
 use crate::scenario::Violation;
+use crate::score::Score;
 use crate::served::{Ended, spelled};
 use crate::ways::Way;
 
@@ -100,6 +102,44 @@ pub(super) async fn settle(world: &Rc<World>, clients: &mut [Client]) -> Result<
         client.check_timestamps(world).await?;
     }
     Ok(())
+}
+
+/// Counters show what was acknowledged of them: at `ALL`, and then each replica by itself, the same.
+pub(super) async fn check_counters(world: &Rc<World>, score: &mut Score) -> Result<(), Violation> {
+    let visitor = Visitor::new(world, 101);
+    score.tallies.settle();
+    for counter in 0..score.tallies.count() {
+        for level in [Consistency::All, Consistency::One] {
+            for node in 0..world.node_count() {
+                check_counter(&visitor, node, level, counter, score).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn check_counter(
+    visitor: &Visitor,
+    node: usize,
+    level: Consistency,
+    counter: usize,
+    score: &mut Score,
+) -> Result<(), Violation> {
+    let asked = score.tallies.show(counter);
+    let (text, values) = asked.statement(&format!("{KEYSPACE}.tallies"));
+    let text = spelled(&text, &values);
+    let wrong = |what: String| {
+        Violation::new(format!("in the end, at {level:?} through node {node}, {}: {what}", text.as_str()))
+    };
+    let mut told = Vec::new();
+    while told.len() < TRIES_MAX {
+        match visitor.ask_with(node, text.as_str(), QueryParameters::at(level)).await {
+            Ok(Response::Rows(rows)) => return score.tallies.take_rows(&asked, &rows).map_err(wrong),
+            other => told.push(format!("{other:?}")),
+        }
+        sleep(PAUSE).await;
+    }
+    Err(wrong(format!("no answer: {told:?}")))
 }
 
 /// While a node is away and the others are well, logged batches that do not need it become whole, or are absent.

@@ -19,7 +19,7 @@
 //! | what is done to its schema, and when it is idle? | `operator.rs` |
 //! | what is done to it while it serves? | `manager.rs`, `spoiler.rs`, `flaky_disk.rs` |
 //! | what do clients do? | `client.rs`, `statement.rs`, `connection.rs` |
-//! | who counts together, by changes with a condition? | `rivals.rs` |
+//! | who counts together, by conditions and in counters? | `rivals.rs` |
 //! | what may they see? | `model.rs`, `expiry.rs`, `shown.rs` |
 //! | which ways did requests take? | `../ways.rs` |
 

@@ -6,12 +6,14 @@ use super::tables::{SCHEMA, Table};
 use super::tenant::Tenant;
 use crate::dice::Dice;
 use crate::scenario::Violation;
+use crate::score::TABLES;
 use crate::ways::Way;
 
 impl Tenant {
     /// Makes keyspace and tables. False if the node died meanwhile: it may have some of them.
     pub(super) async fn make_schema(&self) -> Result<bool, Violation> {
-        for statement in SCHEMA {
+        let of_rivals = TABLES.map(|(table, definition)| format!("CREATE TABLE s.{table} {definition}"));
+        for statement in SCHEMA.map(str::to_owned).into_iter().chain(of_rivals) {
             let statement = statement.replacen("CREATE KEYSPACE ", "CREATE KEYSPACE IF NOT EXISTS ", 1);
             let statement = statement.replacen("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1);
             match self.ask(&statement).await? {

@@ -1,4 +1,4 @@
-//! Rivals: clients that count up rows which are nobody's own, by changes with a condition ([`crate::ledger`]).
+//! Rivals: clients that count together, by changes with a condition and in counters ([`crate::score`]).
 
 use std::cell::RefCell;
 use std::io;
@@ -11,8 +11,8 @@ use super::client::{Client, Ended};
 use super::connection::{Connection, parameters};
 use super::statement::{packed, spelled};
 use super::{World, clients_address};
-use crate::ledger::{Asked, Ledger, What};
 use crate::scenario::Violation;
+use crate::score::{Asked, Kind, Score};
 
 /// Requests that a rival has under way together.
 const TOGETHER_MAX: u64 = 4;
@@ -20,7 +20,7 @@ const TOGETHER_MAX: u64 = 4;
 /// A rival for a while.
 pub(crate) struct Rival {
     pub(crate) client: Client,
-    pub(crate) ledger: Rc<RefCell<Ledger>>,
+    pub(crate) score: Rc<RefCell<Score>>,
 }
 
 impl Rival {
@@ -57,7 +57,7 @@ impl Rival {
         let count = dice.between(1, TOGETHER_MAX + 1);
         let mut waiting = Vec::new();
         for stream in 0..count as i16 {
-            let asked = self.ledger.borrow_mut().roll(dice);
+            let asked = self.score.borrow_mut().roll(dice);
             let request = self.request(connection, &asked).await?;
             connection.put(stream, request);
             waiting.push(asked);
@@ -75,8 +75,9 @@ impl Rival {
     }
 
     async fn request(&self, connection: &mut Connection, asked: &Asked) -> Result<Request, Ended> {
-        let (text, values) = asked.statement("s.counts");
-        let consistency = if asked.what == What::Show { Consistency::Serial } else { Consistency::One };
+        let (text, values) = asked.statement("s");
+        let is_serial = asked.kind() == Kind::Serial;
+        let consistency = if is_serial { Consistency::Serial } else { Consistency::One };
         let plain = QueryParameters { consistency, ..parameters() };
         if self.client.dice.one_in(4) {
             return Ok(Request::Query(Query { query: spelled(&text, &values), parameters: plain }));
@@ -89,10 +90,13 @@ impl Rival {
     fn take(&self, connection: &Connection, asked: &Asked, response: Response) -> Result<(), Ended> {
         let alive = || self.world().hosts.is_alive(self.client.node);
         match response {
-            Response::Rows(rows) => {
-                let taken = self.ledger.borrow_mut().take_rows(asked, &rows);
-                let told = taken.map_err(|what| self.wrong(format!("{asked:?}: {what}")))?;
-                self.world().ways.add(told.way(), 1);
+            Response::Rows(_) | Response::Void => {
+                let taken = match &response {
+                    Response::Rows(rows) => self.score.borrow_mut().take_rows(asked, rows),
+                    _ => self.score.borrow_mut().take_done(asked, true),
+                };
+                let way = taken.map_err(|what| self.wrong(format!("{asked:?}: {what}")))?;
+                self.world().ways.add(way, 1);
                 Ok(())
             }
             Response::Error(error) => match error.kind {
@@ -101,7 +105,7 @@ impl Rival {
                     Ok(())
                 }
                 ErrorKind::Overloaded | ErrorKind::IsBootstrapping => {
-                    self.ledger.borrow_mut().take_undone(asked);
+                    self.score.borrow_mut().take_undone(asked);
                     Ok(())
                 }
                 ErrorKind::ReadFailure { .. }

@@ -12,6 +12,7 @@ use crate::dice::Dice;
 #[derive(Clone, Debug)]
 pub(crate) enum Bound {
     Int(i32),
+    Long(i64),
     Text(String),
 }
 
@@ -19,6 +20,7 @@ impl Bound {
     pub(crate) fn bytes(&self) -> Vec<u8> {
         match self {
             Bound::Int(number) => number.to_be_bytes().to_vec(),
+            Bound::Long(number) => number.to_be_bytes().to_vec(),
             Bound::Text(text) => text.clone().into_bytes(),
         }
     }
@@ -26,6 +28,7 @@ impl Bound {
     fn literal(&self) -> String {
         match self {
             Bound::Int(number) => number.to_string(),
+            Bound::Long(number) => number.to_string(),
             Bound::Text(text) => format!("'{text}'"),
         }
     }

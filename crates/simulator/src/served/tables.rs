@@ -3,14 +3,12 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// The statements that make them.
-pub(crate) const SCHEMA: [&str; 4] = [
+/// The statements that make them; those of rivals are beside ([`crate::score::TABLES`]).
+pub(crate) const SCHEMA: [&str; 3] = [
     "CREATE KEYSPACE s WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
     "CREATE TABLE s.narrow (k int PRIMARY KEY, a text, b int)",
     "CREATE TABLE s.wide (k int, c int, s text STATIC, v text, m map<int, text>, PRIMARY KEY (k, c)) \
      WITH CLUSTERING ORDER BY (c DESC)",
-    // Rows that rivals count up.
-    "CREATE TABLE s.counts (k int PRIMARY KEY, n int)",
 ];
 
 /// Rows that may be in a partition of the wide table.

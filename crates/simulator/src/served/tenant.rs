@@ -32,8 +32,8 @@ use super::tables::Table;
 use super::{World, clients_address, node_address};
 use crate::Fate;
 use crate::dice::Dice;
-use crate::ledger::Ledger;
 use crate::scenario::Violation;
+use crate::score::Score;
 use crate::ways::Way;
 
 const CLIENT_COUNT: usize = 3;
@@ -50,8 +50,8 @@ pub(crate) struct Tenant {
     pub(super) node: usize,
     pub(super) model: Rc<RefCell<Model>>,
     timestamp: Rc<RefCell<i64>>,
-    /// What rivals know of the rows that they count up.
-    ledger: Rc<RefCell<Ledger>>,
+    /// What rivals know of what they count.
+    score: Rc<RefCell<Score>>,
     /// A table whose truncation was sent and not answered, or that it was dropped.
     pub(super) truncating: RefCell<Option<Table>>,
     /// Columns that the narrow table was given, and one that it may have been given.
@@ -93,7 +93,7 @@ impl Tenant {
             node,
             model: Rc::default(),
             timestamp: Rc::default(),
-            ledger: Rc::default(),
+            score: Rc::default(),
             truncating: RefCell::default(),
             columns: RefCell::default(),
             has_schema: RefCell::default(),
@@ -189,6 +189,7 @@ impl Tenant {
                 let died = hosts.died(self.node);
                 let since = died.checked_sub(time).unwrap_or(died);
                 let lost = self.model.borrow_mut().doubt_since(since);
+                self.score.borrow_mut().doubt_since(since);
                 self.world.ways.add(Way::MayBeLost, lost);
             }
         }
@@ -319,7 +320,7 @@ impl Tenant {
     fn rival(&self, life: u64, round: u64, number: usize, plan: &Plan, fuse: &Rc<Fuse>) -> Rival {
         let client = self.client(life, round, number, plan, fuse);
         let dice = self.dice(life, 200 + 10 * round + number as u64);
-        Rival { client: Client { dice, ..client }, ledger: Rc::clone(&self.ledger) }
+        Rival { client: Client { dice, ..client }, score: Rc::clone(&self.score) }
     }
 
     /// The network breaks connections, or is silent for a while.
