@@ -39,6 +39,10 @@ pub(crate) enum Kind {
     Small,
     /// The same, written.
     SmallInsert,
+    /// One more in a counter.
+    Count,
+    /// The value of a row of 16 bytes, if there is the row.
+    If,
     /// A row of 40 bytes in a partition of a thousand.
     WideInsert,
     /// All fields of up to 20 rows, from one on: a short YCSB E, which a server does in one turn even where it is
@@ -56,6 +60,8 @@ impl Kind {
             "mixed" => Kind::Mixed,
             "small" => Kind::Small,
             "small-insert" => Kind::SmallInsert,
+            "count" => Kind::Count,
+            "if" => Kind::If,
             "wide-insert" => Kind::WideInsert,
             "scan" => Kind::Scan,
             _ => return Err(format!("no statement '{name}'").into()),
@@ -65,7 +71,10 @@ impl Kind {
     /// The table's name and what its definition holds.
     pub(crate) fn table(self) -> (&'static str, String) {
         match self {
-            Kind::Small | Kind::SmallInsert => ("small", "id bigint PRIMARY KEY, v bigint".to_owned()),
+            Kind::Small | Kind::SmallInsert | Kind::If => {
+                ("small", "id bigint PRIMARY KEY, v bigint".to_owned())
+            }
+            Kind::Count => ("counts", "id bigint PRIMARY KEY, n counter".to_owned()),
             Kind::WideInsert => ("wide", "p bigint, c bigint, v blob, PRIMARY KEY (p, c)".to_owned()),
             _ => {
                 let fields: Vec<String> = (0..FIELDS).map(|index| format!("field{index} varchar")).collect();
@@ -77,7 +86,8 @@ impl Kind {
     /// The statement that writes the rows this one asks for.
     pub(crate) fn filling(self) -> Kind {
         match self {
-            Kind::Small | Kind::SmallInsert => Kind::SmallInsert,
+            Kind::Small | Kind::SmallInsert | Kind::If => Kind::SmallInsert,
+            Kind::Count => Kind::Count,
             Kind::WideInsert => Kind::WideInsert,
             _ => Kind::Insert,
         }
@@ -86,7 +96,7 @@ impl Kind {
     /// A row's partition key, as it is hashed.
     fn partition_key(self, row: u64) -> Vec<u8> {
         match self {
-            Kind::Small | Kind::SmallInsert => row.to_be_bytes().to_vec(),
+            Kind::Small | Kind::SmallInsert | Kind::If | Kind::Count => row.to_be_bytes().to_vec(),
             Kind::WideInsert => (row / WIDE_ROWS).to_be_bytes().to_vec(),
             _ => key(row).to_vec(),
         }
@@ -109,6 +119,8 @@ impl Kind {
             }
             Kind::Small => vec![format!("SELECT id, v FROM {table} WHERE id = ?")],
             Kind::SmallInsert => vec![format!("INSERT INTO {table} (id, v) VALUES (?, ?)")],
+            Kind::Count => vec![format!("UPDATE {table} SET n = n + 1 WHERE id = ?")],
+            Kind::If => vec![format!("UPDATE {table} SET v = ? WHERE id = ? IF EXISTS")],
             Kind::WideInsert => vec![format!("INSERT INTO {table} (p, c, v) VALUES (?, ?, ?)")],
         }
     }
@@ -210,7 +222,11 @@ impl Requests {
                     put_value(out, &key(row));
                     (0..FIELDS).for_each(|_| text(out, FIELD_BYTES));
                 }),
-                Kind::Small => put_values(out, 1, |out| put_value(out, &row.to_be_bytes())),
+                Kind::Small | Kind::Count => put_values(out, 1, |out| put_value(out, &row.to_be_bytes())),
+                Kind::If => put_values(out, 2, |out| {
+                    put_value(out, &random.next().to_be_bytes());
+                    put_value(out, &row.to_be_bytes());
+                }),
                 Kind::SmallInsert => put_values(out, 2, |out| {
                     put_value(out, &row.to_be_bytes());
                     put_value(out, &row.wrapping_mul(3).to_be_bytes());

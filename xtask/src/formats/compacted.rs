@@ -15,6 +15,9 @@ pub(super) const KEYSPACE: &str = "formats_compacted";
 /// Deleted below zero: what Cassandra's format can not say of a partition is said of a range over all of it.
 const BELOW_ZERO: &str = "below_zero";
 
+/// Of counters, some of which were deleted and count again.
+const COUNTED: &str = "counted";
+
 const STRATEGIES: [(&str, &str); 4] = [
     ("stcs", "{'class': 'SizeTieredCompactionStrategy'}"),
     ("lcs", "{'class': 'LeveledCompactionStrategy', 'sstable_size_in_mb': '1', 'fanout_size': '2'}"),
@@ -57,8 +60,12 @@ pub(super) fn queries() -> Vec<String> {
             format!("SELECT count(*) FROM {table}"),
         ]
     };
-    let below = [format!("SELECT k, c, v, writetime(v) FROM {BELOW_ZERO}")];
-    names().into_iter().flat_map(|(table, ..)| of_table(table)).chain(below).collect()
+    let others = [
+        format!("SELECT k, c, v, writetime(v) FROM {BELOW_ZERO}"),
+        format!("SELECT * FROM {COUNTED}"),
+        format!("SELECT sum(n), max(m) FROM {COUNTED} WHERE k = 1"),
+    ];
+    names().into_iter().flat_map(|(table, ..)| of_table(table)).chain(others).collect()
 }
 
 fn names() -> Vec<(String, &'static str, &'static str)> {
@@ -84,10 +91,13 @@ pub(super) fn fill(writer: &Writer) -> Result<BTreeMap<String, String>, Failure>
         )?;
     }
     below_zero(&mut connection)?;
+    let columns = "k int, c int, n counter, m counter, s counter STATIC";
+    ask(&mut connection, &format!("CREATE TABLE {COUNTED} ({columns}, PRIMARY KEY (k, c))"))?;
     for round in 0..ROUNDS {
         for (table, ..) in names() {
             fill_once(&mut connection, &table, round)?;
         }
+        count_once(&mut connection, round)?;
         writer.nodetool(&["flush", KEYSPACE])?;
     }
     writer.nodetool(&["compact", KEYSPACE])?;
@@ -103,6 +113,27 @@ fn below_zero(connection: &mut Connection) -> Result<(), Failure> {
     }
     for key in [1, 2, 3, 4] {
         ask(connection, &format!("DELETE FROM {BELOW_ZERO} USING TIMESTAMP -10 WHERE k = {key}"))?;
+    }
+    Ok(())
+}
+
+/// What is counted in a round; what is deleted is counted in again by the next.
+fn count_once(connection: &mut Connection, round: u64) -> Result<(), Failure> {
+    for key in 1..=3 {
+        for text in [
+            format!("UPDATE {COUNTED} SET n = n + {key}, s = s + 1 WHERE k = {key} AND c IN (1, 2, 3)"),
+            format!("UPDATE {COUNTED} SET m = m - 9223372036854775807 WHERE k = {key} AND c = {round}"),
+        ] {
+            ask(connection, &text)?;
+        }
+    }
+    for text in [
+        format!("DELETE n FROM {COUNTED} WHERE k = 1 AND c = {round}"),
+        format!("DELETE FROM {COUNTED} WHERE k = 2 AND c = {round}"),
+        format!("DELETE FROM {COUNTED} WHERE k = 3 AND c > {round}"),
+        format!("DELETE s FROM {COUNTED} WHERE k = {round}"),
+    ] {
+        ask(connection, &text)?;
     }
     Ok(())
 }
