@@ -14,7 +14,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use crate::arguments::Arguments;
-use crate::languages::{Java, install_rust, rust};
+use crate::languages::{Java, go, install_go, install_rust, rust};
 use crate::measure::{high_water_within, mebibytes};
 use crate::node::{Node, NodeOptions, fresh_folder, metric};
 use crate::peers::{home, install_python, oracle_address, succeed};
@@ -53,6 +53,7 @@ impl Driver {
 const JAVA_3: Java = Java { driver: "java3", sources: &["tests/drivers/java3"], class: "Round" };
 const JAVA_4: Java = Java { driver: "java4", sources: &["tests/drivers/java4"], class: "Round" };
 const RUST_PROGRAM: &str = "driver-round";
+const GO_PROGRAM: &str = "driver-cas";
 
 const DRIVERS: &[Driver] = &[
     Driver::round("python", install_python, |_, _| python("round.py")),
@@ -60,6 +61,8 @@ const DRIVERS: &[Driver] = &[
     Driver::round("java4", || JAVA_4.install(), |_, _| JAVA_4.command()),
     Driver::round("rust", || install_rust(RUST_PROGRAM), |_, _| rust(RUST_PROGRAM)),
     Driver::round("cqlsh", install_python, cqlsh),
+    Driver::round("mapper", install_python, |_, _| python("mapper.py")),
+    Driver::round("go", || install_go("tests/drivers/go", GO_PROGRAM), |_, _| go(GO_PROGRAM)),
     Driver {
         name: "prepared",
         install: install_python,

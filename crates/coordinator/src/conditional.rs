@@ -17,7 +17,7 @@ use read::{ReadCommand, ReadPage, ReadTarget};
 use rows::{Mutation, PartitionKey};
 use runtime::trace;
 use schema::{Schema, TableId};
-use storage::{Claim, StorageError, TableError};
+use storage::{Claim, StorageError, TableError, Wait};
 use tokio::time::Instant;
 
 use crate::admission::Admitted;
@@ -211,7 +211,7 @@ impl ClaimedPartition {
         }
         let Some(claim) = self.claim.take() else { return Ok(Settled::Done) };
         let (shards, planned_on) = (self.coordinator.shards_for(self.admitted), Some(self.planned_on));
-        match shards.write_claimed(self.owner, planned_on, vec![mutation], claim).await {
+        match shards.write_claimed(self.owner, planned_on, vec![mutation], claim, Wait::Synced).await {
             Err(StorageError::Table(TableError::Outdated { .. })) => {
                 self.claim = Some(shards.claim(self.owner, self.table, &self.key).await?);
                 Ok(Settled::Again)

@@ -19,11 +19,12 @@ use rows::{
 };
 use runtime::Plant;
 use schema::{ColumnId, Schema, Table, TableId};
-use storage::{ShardHandle, StorageError, outdated};
+use storage::{ShardHandle, StorageError, Wait, outdated};
 
 use crate::body::Reader;
 use crate::failure::Failure;
 use crate::paxos::{Ballot, PaxosAnswer, PaxosRequest, Phase, Promise, Proposal, proposal, put_proposal};
+use crate::request::Turn;
 use crate::service::check_mutations;
 
 /// The least that a state is kept, in seconds; as long as the tombstones of its table if those are kept longer. As in
@@ -48,6 +49,23 @@ pub async fn agree(
     }
     let log = shard.local().with_schema(|schema| PaxosLog::of(schema, request.table))?;
     log.carry_out(shard, request).await
+}
+
+/// Gives another node its turn, or hears that it is over.
+///
+/// # Errors
+/// The shard is busy.
+///
+/// # Cancel safety
+/// Dropped, the place in the queue is given up.
+pub(crate) async fn take_turn(shard: &ShardHandle, turn: Turn) -> Result<(), Failure> {
+    let Turn { table, key, is_over } = turn;
+    let owner = shard.shards().owner(key.token);
+    let taken = match is_over {
+        true => shard.end_turn(owner, table, key).await,
+        false => shard.give_turn(owner, table, key).await,
+    };
+    taken.map_err(|error| Failure::from(&error))
 }
 
 /// Reads and writes rows of `system.paxos`.
@@ -110,11 +128,15 @@ impl PaxosLog {
         // Later than what is there, whatever the ballots are: two nodes may have made theirs at one time.
         let timestamp = shard.local().timestamps().next_after_all();
         let mut mutations = vec![self.mutation(&key, table, &change, (timestamp, now))];
+        // Where a quorum has on its disks what is committed, nothing hangs on this record: without it what was accepted
+        // is made good once more.
+        let is_made_good = matches!(change, Change::Commit { .. }) && shard.local().syncs_writes();
+        let wait = if is_made_good { Wait::Never } else { Wait::Synced };
         if let Change::Commit { mut proposal, .. } = change {
             // One record: who knows that it is committed has it.
             mutations.extend(proposal.mutation.take());
         }
-        shard.write_claimed(owner, None, mutations, claim).await.map_err(failed)?;
+        shard.write_claimed(owner, None, mutations, claim, wait).await.map_err(failed)?;
         Ok(answer)
     }
 

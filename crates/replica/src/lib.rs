@@ -30,5 +30,5 @@ pub use fits::is_plain_row;
 pub use page::is_in_order;
 pub use paxos::{Ballot, PaxosAnswer, PaxosRequest, Phase, Promise, Proposal};
 pub use read_request::ReadRequest;
-pub use request::{Asked, BatchRequest, DROPPED_TOGETHER_MAX, PlannedOn, Request, Wanted};
+pub use request::{Asked, BatchRequest, DROPPED_TOGETHER_MAX, PlannedOn, Request, Turn, Wanted};
 pub use service::{carry_out, check_mutations, count, read, write};

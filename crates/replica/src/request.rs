@@ -9,7 +9,7 @@ use schema::TableId;
 use storage::{KEYS_TOGETHER, Unit};
 use uuid::Uuid;
 
-use crate::body::{BodyError, Reader, put_bytes, put_key, put_list};
+use crate::body::{BodyError, Reader, put_bool, put_bytes, put_key, put_list};
 use crate::paxos::PaxosRequest;
 use crate::read_request::ReadRequest;
 
@@ -24,6 +24,7 @@ const DROP_BATCHES: u8 = 7;
 const TRACED: u8 = 8;
 const PAXOS: u8 = 9;
 const COUNT: u8 = 10;
+const TURN: u8 = 11;
 
 /// So many logged batches are let go by one message, at most.
 pub const DROPPED_TOGETHER_MAX: usize = 1_024;
@@ -81,8 +82,22 @@ pub enum Request {
     Batch(BatchRequest),
     /// Take part in agreeing on a conditional change.
     Paxos(Box<PaxosRequest>),
+    /// Have who asks change a partition by conditions, in its turn.
+    Turn(Box<Turn>),
     /// Count what this adds to counters, and tell what others are to write.
     Count(Box<Mutation>),
+}
+
+/// Whose turn it is to change a partition by a condition: one replica of it says, so that nodes do not outbid each
+/// other. It is a courtesy: who has none may try all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The table.
+    pub table: TableId,
+    /// The partition.
+    pub key: PartitionKey,
+    /// Is it over? Else it is asked for, and answered when it comes.
+    pub is_over: bool,
 }
 
 /// What is asked of a node that keeps logged batches of others.
@@ -207,6 +222,14 @@ impl Request {
         request.put(out);
     }
 
+    /// Appends a request about a turn.
+    pub fn put_turn(turn: &Turn, out: &mut BytesMut) {
+        out.put_u8(TURN);
+        out.put_slice(turn.table.0.as_bytes());
+        put_key(out, &turn.key);
+        put_bool(out, turn.is_over);
+    }
+
     /// Appends a request to count.
     pub fn put_count(mutation: &Mutation, out: &mut BytesMut) {
         out.put_u8(COUNT);
@@ -222,6 +245,7 @@ impl Request {
             Request::Batch(BatchRequest::Keep { .. }) => "BATCH_STORE",
             Request::Batch(BatchRequest::Drop { .. }) => "BATCH_REMOVE",
             Request::Paxos(request) => request.verb(),
+            Request::Turn(_) => "PAXOS_TURN",
             Request::Count(_) => "COUNTER_MUTATION",
         }
     }
@@ -257,6 +281,11 @@ impl Request {
                 Request::Batch(BatchRequest::Drop { ids })
             }
             PAXOS => Request::Paxos(Box::new(PaxosRequest::read(reader)?)),
+            TURN => Request::Turn(Box::new(Turn {
+                table: TableId(reader.uuid("table id")?),
+                key: reader.key()?,
+                is_over: reader.bool("turn")?,
+            })),
             COUNT => Request::Count(Box::new(reader.mutation()?)),
             _ => return Err(reader.wrong("request")),
         })

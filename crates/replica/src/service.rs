@@ -14,10 +14,11 @@ use schema::{Schema, TableId};
 use stdx::index_set::IndexSet;
 use storage::{HashedRow, LookupsSent, Shard, ShardHandle, StorageError, Unit, Wait, outdated};
 
-use crate::agreeing::agree;
+use crate::agreeing::{agree, take_turn};
 use crate::answer::{Answer, Told, Written};
 use crate::failure::Failure;
 use crate::fits::{Cells, check_mutation, check_read};
+use crate::paxos::PaxosAnswer;
 use crate::request::{Asked, Request, Wanted};
 
 /// Carries out one request of another node on the shard that it is for. Whoever keeps logged batches of others answers
@@ -51,6 +52,10 @@ pub async fn carry_out(shard: &ShardHandle, asked: Asked) -> Answer {
         }
         Request::Paxos(request) => match agree(shard, asked.planned_on.schema_epoch, *request).await {
             Ok(answer) => Answer::Paxos(answer),
+            Err(failure) => Answer::Failed(failure),
+        },
+        Request::Turn(turn) => match take_turn(shard, *turn).await {
+            Ok(()) => Answer::Paxos(PaxosAnswer::Done),
             Err(failure) => Answer::Failed(failure),
         },
         Request::Count(mutation) => match count(shard, asked.planned_on.schema_epoch, *mutation).await {

@@ -26,7 +26,7 @@ use super::error::ReplicaError;
 use super::requirement::{Counted, Requirement};
 use super::view::Plan;
 use super::write::Tally;
-use super::{Missed, Replicas, misanswered};
+use super::{Missed, Replicas, misanswered, turn};
 use crate::{ConditionalLevels, Consistency};
 
 /// The longest wait before a ballot is tried again that others came before.
@@ -47,6 +47,9 @@ pub(crate) struct Agreement {
     /// Has a quorum promised the last one, with nothing unfinished before it?
     is_promised: bool,
     attempt_count: u32,
+    /// This node's among others; asked for once.
+    turn: Option<turn::Turn>,
+    has_asked_for_turn: bool,
     /// How long replicas are waited for that are told something by the way.
     patience: Duration,
 }
@@ -115,6 +118,8 @@ impl Agreement {
             in_doubt,
             is_promised,
             attempt_count,
+            turn: None,
+            has_asked_for_turn: false,
             patience,
         })
     }
@@ -153,6 +158,9 @@ impl Agreement {
     /// # Cancel safety
     /// Dropped, what was unfinished is so, or done.
     pub(crate) async fn ready(&mut self, deadline: Instant) -> Result<Ready, ReplicaError> {
+        if !std::mem::replace(&mut self.has_asked_for_turn, true) {
+            self.turn = self.wait_for_turn(deadline).await;
+        }
         loop {
             if Instant::now() >= deadline {
                 return Err(ReplicaError::WriteTimeout { received: 0, required: 1 });
@@ -193,6 +201,16 @@ impl Agreement {
                 }
             }
         }
+    }
+
+    /// Waits until no other node is to be expected to come between; `None` when nobody says whose turn it is.
+    async fn wait_for_turn(&self, deadline: Instant) -> Option<turn::Turn> {
+        let (plan, requirement) =
+            self.replicas.admit(self.table, self.key.token, self.levels.agreement).ok()?;
+        let nodes = self.who_agree(&plan, &requirement);
+        let giver = turn::giver_among(&self.replicas, nodes, self.key.token)?;
+        let place = (self.table, self.key.clone());
+        turn::wait_for(&self.replicas, giver, place, deadline).await
     }
 
     /// The change that was proposed here under that ballot.
@@ -265,6 +283,8 @@ impl Agreement {
                 self.in_doubt.clear();
                 self.write(mutation, self.levels, deadline).await.map_err(of_what_is_chosen)?;
                 self.tell_committed(proposal);
+                // Behind the commit, so that the next one finds nothing unfinished.
+                self.turn = None;
                 Ok(Settled::Done)
             }
         }

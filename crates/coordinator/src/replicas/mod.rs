@@ -17,6 +17,7 @@
 //! | how is a write carried to them? | `write.rs` |
 //! | how do their rows become one answer? | `read.rs` |
 //! | how do they agree on a conditional change? | `agreement.rs` |
+//! | and how do nodes not outbid each other? | `turn.rs` |
 //! | which of them counts what is added to counters? | `counting.rs` |
 //! | how often did answers differ? | `read_repairs.rs` |
 //! | when is one more replica asked? | `speculation.rs` |
@@ -63,6 +64,7 @@ mod slots;
 mod speculation;
 mod traced;
 mod truncate;
+mod turn;
 mod view;
 mod write;
 

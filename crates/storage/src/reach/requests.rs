@@ -13,7 +13,7 @@ use runtime::Plant;
 use schema::TableId;
 use stdx::index_set::IndexSet;
 
-use crate::shard::{VisitingRead, VisitingWrite, claims, counting, write_units};
+use crate::shard::{VisitingRead, VisitingWrite, claims, counting, turns, write_units};
 use crate::{Claim, HashedRow, Lookups, LookupsSent, Outcomes, Shard, ShardHandle, StorageError, Unit, Wait};
 use read::{ReadCommand, ReadPage};
 
@@ -184,8 +184,56 @@ impl ShardHandle {
         Ok(claims::claim(claimable).await)
     }
 
+    /// Waits for this node's turn to change a partition of that owner by a condition, among other nodes.
+    ///
+    /// # Errors
+    /// `ShardBusy` or `ShardGone`.
+    ///
+    /// # Cancel safety
+    /// Dropped, the place in the queue is given up.
+    pub async fn take_turn(
+        &self,
+        owner: usize,
+        table: TableId,
+        key: PartitionKey,
+    ) -> Result<Claim, StorageError> {
+        let take = move |shard: Rc<Shard>| async move { turns::take(&shard, table, &key).await };
+        self.ask(owner, take).await
+    }
+
+    /// The same for another node: until that says that its turn is [over](ShardHandle::end_turn), or for half a second.
+    ///
+    /// # Errors
+    /// `ShardBusy` or `ShardGone`.
+    ///
+    /// # Cancel safety
+    /// As [`ShardHandle::take_turn`].
+    pub async fn give_turn(
+        &self,
+        owner: usize,
+        table: TableId,
+        key: PartitionKey,
+    ) -> Result<(), StorageError> {
+        let give = move |shard: Rc<Shard>| async move { turns::give(&shard, table, key).await };
+        self.ask(owner, give).await
+    }
+
+    /// Another node's turn is over.
+    ///
+    /// # Errors
+    /// `ShardBusy` or `ShardGone`: it ends by itself.
+    pub async fn end_turn(
+        &self,
+        owner: usize,
+        table: TableId,
+        key: PartitionKey,
+    ) -> Result<(), StorageError> {
+        let end = move |shard: Rc<Shard>| async move { turns::end(&shard, table, &key) };
+        self.on(owner, end).await
+    }
+
     /// Writes mutations of a partition that is claimed, as one record. The claim ends when they stand in the log and
-    /// the memtable; this returns when they are on the disk, whatever the sync mode. Of what was planned on an epoch of
+    /// the memtable; this returns when they are durable as `wait` says. Of what was planned on an epoch of
     /// the schema nothing is written when its table was emptied since.
     ///
     /// # Errors
@@ -199,9 +247,10 @@ impl ShardHandle {
         planned_on: Option<u64>,
         mutations: Vec<Mutation>,
         claim: Claim,
+        wait: Wait,
     ) -> Result<(), StorageError> {
         let write = move |shard: Rc<Shard>| async move {
-            claims::write_claimed(&shard, planned_on, &mutations, claim, Wait::Synced).await
+            claims::write_claimed(&shard, planned_on, &mutations, claim, wait).await
         };
         self.on(owner, write).await?
     }

@@ -33,16 +33,22 @@ const PARTITIONS_MIN: usize = 64;
 pub(crate) type Claimable = Arc<Mutex<()>>;
 
 /// A partition of a table.
-type Place = (TableId, PartitionKey);
+pub(super) type Place = (TableId, PartitionKey);
 
 /// The claims on partitions of a shard.
 #[derive(Default)]
 pub(crate) struct Claims {
-    partitions: RefCell<BTreeMap<Place, Weak<Mutex<()>>>>,
-    /// When there are so many, those that nobody claims are forgotten.
-    sweep_at: Cell<usize>,
+    partitions: Partitions,
     /// Where the log has the last write that was made under a claim.
     last_write: Cell<Option<LogPosition>>,
+}
+
+/// Partitions that somebody claims.
+#[derive(Default)]
+pub(super) struct Partitions {
+    claimed: RefCell<BTreeMap<Place, Weak<Mutex<()>>>>,
+    /// When there are so many, those that nobody claims are forgotten.
+    sweep_at: Cell<usize>,
 }
 
 /// A claim on a partition, until it is dropped; on whatever thread.
@@ -52,10 +58,10 @@ pub struct Claim {
     _held: OwnedMutexGuard<()>,
 }
 
-impl Claims {
+impl Partitions {
     /// The partition, to be claimed by [`claim`].
-    fn partition(&self, table: TableId, key: &PartitionKey) -> Claimable {
-        let mut partitions = self.partitions.borrow_mut();
+    pub(super) fn get(&self, table: TableId, key: &PartitionKey) -> Claimable {
+        let mut partitions = self.claimed.borrow_mut();
         if let Some(claimable) = partitions.get(&(table, key.clone())).and_then(Weak::upgrade) {
             return claimable;
         }
@@ -78,7 +84,7 @@ pub(crate) async fn claim(claimable: Claimable) -> Claim {
 pub(crate) fn claimable(shard: &Shard, table: TableId, key: &PartitionKey) -> Claimable {
     match shard.shared.runtime.plants.has(Plant::ClaimIgnored) {
         true => Claimable::default(),
-        false => shard.claims.partition(table, key),
+        false => shard.claims.partitions.get(table, key),
     }
 }
 
@@ -142,11 +148,11 @@ mod tests {
 
     #[tokio::test]
     async fn one_partition_is_claimed_by_one_after_the_other_in_the_order_of_coming() {
-        let claims = Claims::default();
-        let first = claim(claims.partition(TABLE, &key(1))).await;
+        let partitions = Partitions::default();
+        let first = claim(partitions.get(TABLE, &key(1))).await;
         let order = Rc::new(RefCell::new(Vec::new()));
         let waiting = |number: u8| {
-            let (claimable, order) = (claims.partition(TABLE, &key(1)), Rc::clone(&order));
+            let (claimable, order) = (partitions.get(TABLE, &key(1)), Rc::clone(&order));
             async move {
                 let _claim = claim(claimable).await;
                 order.borrow_mut().push(number);
@@ -154,7 +160,7 @@ mod tests {
         };
         let all = futures_util::future::join3(waiting(1), waiting(2), waiting(3));
         let other = async {
-            drop(claim(claims.partition(TABLE, &key(2))).await);
+            drop(claim(partitions.get(TABLE, &key(2))).await);
             assert!(order.borrow().is_empty(), "another partition waits for nobody");
             drop(first);
         };
@@ -164,26 +170,26 @@ mod tests {
 
     #[tokio::test]
     async fn who_gives_up_leaves_the_place_to_the_next() {
-        let claims = Claims::default();
-        let first = claim(claims.partition(TABLE, &key(1))).await;
-        let mut impatient = Box::pin(claim(claims.partition(TABLE, &key(1))));
+        let partitions = Partitions::default();
+        let first = claim(partitions.get(TABLE, &key(1))).await;
+        let mut impatient = Box::pin(claim(partitions.get(TABLE, &key(1))));
         assert!(futures_util::poll!(&mut impatient).is_pending());
         drop(impatient);
         drop(first);
-        drop(claim(claims.partition(TABLE, &key(1))).await);
+        drop(claim(partitions.get(TABLE, &key(1))).await);
     }
 
     #[tokio::test]
-    async fn partitions_that_nobody_claims_are_forgotten() {
-        let claims = Claims::default();
-        let held = claim(claims.partition(TABLE, &key(0))).await;
+    async fn partitions_that_nobody_partitions_are_forgotten() {
+        let partitions = Partitions::default();
+        let held = claim(partitions.get(TABLE, &key(0))).await;
         for number in 0..10_000u16 {
             let key = PartitionKey::new(number.to_be_bytes().to_vec().into());
-            drop(claim(claims.partition(TABLE, &key)).await);
+            drop(claim(partitions.get(TABLE, &key)).await);
         }
-        let partitions = claims.partitions.borrow();
-        assert!(partitions.len() <= PARTITIONS_MIN + 1, "{} partitions", partitions.len());
-        assert!(partitions.contains_key(&(TABLE, key(0))));
+        let claimed = partitions.claimed.borrow();
+        assert!(claimed.len() <= PARTITIONS_MIN + 1, "{} partitions", claimed.len());
+        assert!(claimed.contains_key(&(TABLE, key(0))));
         drop(held);
     }
 }

@@ -12,7 +12,8 @@
 //! | how does the shard learn of a new schema? | `definitions.rs` |
 //! | how is a write taken? | `write.rs` |
 //! | when do those end that are under way? | `writes_under_way.rs` |
-//! | how do changes with a condition come one after the other? | `claims.rs` |
+//! | how do changes with a condition come one after the other? | `claims.rs`, `turns.rs` |
+//! | how is what is added to counters counted? | `counting.rs` |
 //! | how is a page read? | `read.rs` |
 //! | how is the only row of a partition read? | `read_row.rs` |
 //! | how are all rows of partitions? | `read_partitions.rs` |
@@ -53,6 +54,7 @@ mod scan;
 mod share;
 mod sources;
 mod truncation;
+pub(crate) mod turns;
 mod visit;
 mod write;
 mod writes_under_way;
@@ -78,7 +80,7 @@ use table::{
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::{Layout, StorageError, StorageOptions};
+use crate::{Layout, StorageError, StorageOptions, SyncMode};
 
 use prefetch::Prefetcher;
 pub(crate) use visit::{VisitingRead, VisitingWrite};
@@ -104,6 +106,7 @@ pub struct Shard {
     schema: RefCell<Arc<Schema>>,
     writes: writes_under_way::WritesUnderWay,
     claims: claims::Claims,
+    turns: turns::Turns,
     /// Whose shares of counters it gives.
     counter_id: CounterId,
     /// What reads that are under way work in.
@@ -243,6 +246,7 @@ impl Shard {
             visits: visit::Visits::default(),
             writes: writes_under_way::WritesUnderWay::default(),
             claims: claims::Claims::default(),
+            turns: turns::Turns::default(),
             counter_id,
             schema: RefCell::new(schema),
             periods_changed: Rc::default(),
@@ -283,6 +287,11 @@ impl Shard {
     /// Gives timestamps for writes.
     pub fn timestamps(&self) -> &Timestamps {
         &self.shared.timestamps
+    }
+
+    /// Is what was written on the disk before it is acknowledged, as the sync mode has it?
+    pub fn syncs_writes(&self) -> bool {
+        !matches!(self.options.sync, SyncMode::Periodic { .. })
     }
 
     /// Seconds since 1970.
