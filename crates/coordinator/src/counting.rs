@@ -7,7 +7,7 @@ use schema::Schema;
 use storage::Wait;
 
 use crate::replicas::{ReplicaError, count_by_one};
-use crate::write::{ATTEMPTS_MAX, Parts, come_to};
+use crate::write::{ATTEMPTS_MAX, come_to};
 use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
 
 /// Counts what independent mutations add to counters, each partition by itself. Returns when all of it is durable.
@@ -23,12 +23,23 @@ pub async fn count(
     consistency: Consistency,
 ) -> Result<(), CoordinatorError> {
     check(coordinator, &mutations, consistency)?;
-    let mut parts = Parts::default();
     let count = |mutation| count_one(coordinator, mutation, consistency);
-    for counted in join_all(mutations.into_iter().map(count)).await {
-        parts.take_in(counted);
+    together(join_all(mutations.into_iter().map(count)).await)
+}
+
+/// What the parts come to. One that may have been counted must not be told as if nothing had been.
+fn together(parts: Vec<Result<(), CoordinatorError>>) -> Result<(), CoordinatorError> {
+    let is_nothing = |error: &CoordinatorError| {
+        error.is_refusal() || matches!(error, CoordinatorError::Unavailable { .. })
+    };
+    let is_begun = parts.iter().any(|part| !part.as_ref().is_err_and(is_nothing));
+    let (refused, failed): (Vec<_>, Vec<_>) = parts.into_iter().filter_map(Result::err).partition(is_nothing);
+    match (failed.into_iter().next(), refused.into_iter().next()) {
+        (Some(failed), _) => Err(failed),
+        (None, Some(refused)) if is_begun => Err(refused.of_what_is_begun()),
+        (None, Some(refused)) => Err(refused),
+        (None, None) => Ok(()),
     }
-    parts.outcome()
 }
 
 /// Are there replicas enough of all? None is counted before.
@@ -77,4 +88,23 @@ async fn count_alone(
     }
     coordinator.give_schema(owner, coordinator.schema()).await?;
     Ok(shards.count(owner, planned_on, mutation, wait).await.map(drop)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_said_to_be_refused_of_which_a_part_may_be_counted() {
+        let unavailable = || Err(CoordinatorError::Unavailable { consistency: "ONE", required: 1, alive: 0 });
+        let told = |parts| together(parts);
+        assert!(matches!(
+            told(vec![unavailable(), unavailable()]),
+            Err(CoordinatorError::Unavailable { .. })
+        ));
+        assert!(matches!(told(vec![unavailable(), Ok(())]), Err(CoordinatorError::Unfinished { .. })));
+        let in_doubt = vec![unavailable(), Err(CoordinatorError::InDoubt)];
+        assert!(matches!(told(in_doubt), Err(CoordinatorError::InDoubt)), "the doubt is told");
+        assert!(told(vec![Ok(()), Ok(())]).is_ok());
+    }
 }

@@ -200,7 +200,7 @@ impl OfRing {
 
 /// How the parts of a write have come out.
 #[derive(Debug, Default)]
-pub(crate) struct Parts {
+struct Parts {
     is_one_written: bool,
     /// Why the first was not taken that met a shard without room for it.
     refusal: Option<CoordinatorError>,
@@ -209,7 +209,7 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    pub(crate) fn take_in(&mut self, part: Result<(), CoordinatorError>) {
+    fn take_in(&mut self, part: Result<(), CoordinatorError>) {
         match part {
             Ok(()) => self.is_one_written = true,
             Err(refusal @ CoordinatorError::Overloaded { .. }) => _ = self.refusal.get_or_insert(refusal),
@@ -218,7 +218,7 @@ impl Parts {
     }
 
     /// How the write has. A failure comes first: it may have left something, which a refusal denies.
-    pub(crate) fn outcome(self) -> Result<(), CoordinatorError> {
+    fn outcome(self) -> Result<(), CoordinatorError> {
         match (self.failure, self.refusal) {
             (Some(failure), _) => Err(failure),
             (None, Some(refusal)) if self.is_one_written => Err(refusal.of_what_is_begun()),

@@ -22,6 +22,9 @@ pub(crate) enum Cells {
 /// Why a change can not be taken: because this node is behind, or because it makes no sense.
 pub(crate) fn check_mutation(mutation: &Mutation, table: &Table, cells: Cells) -> Result<(), Failure> {
     let no_sense = || Failure::Other { what: format!("a change that does not fit {}", table.name()) };
+    if cells == Cells::ToCount && !table.is_counter() {
+        return Err(no_sense());
+    }
     if let Some(row) = &mutation.static_row {
         check_columns(row, table, true, cells)?;
     }
@@ -46,10 +49,13 @@ fn check_columns(row: &Row, table: &Table, is_static: bool, cells: Cells) -> Res
         };
         let fits = match column.data {
             ColumnData::Complex(shares) if known.cql_type == CqlType::Counter => match cells {
-                Cells::Counted => shares.cells().all(|share| share.is_share()),
+                Cells::Counted => {
+                    shares.cells().all(|share| share.is_share())
+                        && shares.cells().map(|share| share.path).is_sorted_by(|one, other| one < other)
+                }
                 Cells::ToCount => shares.cells().all(|cell| cell.is_increment()),
             },
-            data => known.cql_type.is_multi_cell() == matches!(data, ColumnData::Complex(_)),
+            data => known.cql_type.has_paths() == matches!(data, ColumnData::Complex(_)),
         };
         let kind = if is_static { ColumnKind::Static } else { ColumnKind::Regular };
         if known.kind != kind || !fits {

@@ -126,7 +126,8 @@ fn cells_that_a_counter_does_not_have_are_refused() {
             let answer = ask(&node, |out| Request::put_count(&wrong, out)).await;
             assert!(matches!(answer, Answer::Failed(Failure::Other { .. })), "{answer:?}");
         }
-        let to_write = [increment(1), mutation(&share, &[0; 7]), mutation(&share[1..], &[0; 8])];
+        let reserved = mutation(&[u8::MAX; 16], &[0; 8]);
+        let to_write = [increment(1), reserved, mutation(&share, &[0; 7]), mutation(&share[1..], &[0; 8])];
         for wrong in to_write {
             let answer = ask(&node, |out| Request::put_write(Unit::All, &[wrong], out)).await;
             let Answer::Written(written) = answer else { panic!("{answer:?}") };

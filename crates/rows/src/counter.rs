@@ -28,6 +28,13 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CounterId(pub [u8; 16]);
 
+impl CounterId {
+    /// The share that the node has in a counter.
+    pub fn share_in(self, shares: ComplexRef<'_>) -> Option<CellRef<'_>> {
+        shares.cells().find(|share| share.path == self.0)
+    }
+}
+
 /// Bytes of the path of an increment.
 const INCREMENT_PATH_BYTES: usize = 4;
 const _: () = assert!(INCREMENT_PATH_BYTES != size_of::<CounterId>(), "increments are no shares");
@@ -93,7 +100,8 @@ impl CellRef<'_> {
 
     /// Is it what a node has counted?
     pub fn is_share(&self) -> bool {
-        self.path.len() == size_of::<CounterId>() && self.is_number()
+        let is_of_node = self.path.len() == size_of::<CounterId>() && self.path != context::DELETION;
+        is_of_node && self.timestamp < i64::MAX && self.is_number()
     }
 
     fn is_number(&self) -> bool {
@@ -158,7 +166,8 @@ impl Counting {
     fn deletion(&self, deletion: DeletionTime) -> DeletionTime {
         match deletion.is_live() {
             true => deletion,
-            false => DeletionTime { timestamp: self.timestamp, ..deletion },
+            // As a table file tells it of one that counts again: of replicas not all may have written it to a file.
+            false => context::deletion_at(self.timestamp),
         }
     }
 
@@ -179,7 +188,7 @@ impl Counting {
     /// What this node has counted so far.
     fn held(&self, row: Option<&Row>, id: ColumnId) -> i64 {
         let Some(ColumnData::Complex(shares)) = row.and_then(|row| row.column(id)) else { return 0 };
-        let Some(share) = shares.cells().find(|share| share.path == self.id.0) else { return 0 };
+        let Some(share) = self.id.share_in(shares) else { return 0 };
         assert!(share.timestamp < self.timestamp, "a node gives its shares with rising timestamps");
         number(share.value)
     }
@@ -203,7 +212,7 @@ pub mod context {
     /// The id of a share of nothing, whose clock is the time of a deletion: of a counter that was deleted and counts
     /// again. A table file has one cell for a counter, either deleted or not; and what was counted before must stay
     /// hidden. To Cassandra it is a share of zero.
-    const DELETION: [u8; 16] = [u8::MAX; 16];
+    pub(super) const DELETION: [u8; 16] = [u8::MAX; 16];
 
     /// Writes the cell of a counter, whose value is put together in `memory`: of one that is deleted and has not
     /// counted since, a tombstone.
@@ -249,11 +258,17 @@ pub mod context {
             Some((last, before)) if last[..16] == DELETION => (Some(share(last).timestamp), before),
             _ => (None, shares),
         };
-        let deletion = marker.map_or(DeletionTime::LIVE, |timestamp| DeletionTime {
-            timestamp,
-            local_deletion_time: u32::try_from(timestamp / 1_000_000).unwrap_or(0),
-        });
+        let deletion = marker.map_or(DeletionTime::LIVE, deletion_at);
+        if shares.iter().any(|bytes| !share(bytes).is_share()) {
+            return None;
+        }
         Some((deletion, shares.iter().map(share)))
+    }
+
+    /// The deletion of that time, in µs.
+    pub(super) fn deletion_at(timestamp: i64) -> DeletionTime {
+        let local_deletion_time = u32::try_from(timestamp / 1_000_000).unwrap_or(0);
+        DeletionTime { timestamp, local_deletion_time }
     }
 
     fn share(bytes: &[u8; SHARE_BYTES]) -> CellRef<'_> {

@@ -27,7 +27,7 @@ use crate::Consistency;
 /// Counts what a mutation adds to counters, and returns when as many replicas as the level asks for have it.
 ///
 /// # Errors
-/// Nothing is counted after `Unavailable` and `Outdated`. After others it may be.
+/// Nothing is counted after `Unavailable`, and nothing is left of it after `Outdated`. After others it may be.
 ///
 /// # Cancel safety
 /// Dropped, it may be counted, and is written on the others some time then.
@@ -46,7 +46,7 @@ pub(crate) async fn count_by_one(
     let (plan, requirement) = replicas.admit(mutation.table, mutation.key.token, level)?;
     let count = Count { replicas, mutation, deadline: begun + patience };
     let required = requirement.count();
-    let counted = count.by_one(&plan).await.map_err(|missed| match missed {
+    let (by, counted) = count.by_one(&plan).await.map_err(|missed| match missed {
         Uncounted::Nobody => ReplicaError::Unavailable { consistency, required, alive: 0 },
         Uncounted::Outdated { epoch } => ReplicaError::Outdated { epoch },
         Uncounted::Silent => ReplicaError::WriteTimeout { received: 0, required },
@@ -61,8 +61,11 @@ pub(crate) async fn count_by_one(
         error @ (ReplicaError::Outdated { .. }
         | ReplicaError::WriteTimeout { .. }
         | ReplicaError::WriteFailure { .. }) => error,
-        // Nothing was sent now; but one has counted.
-        _ => ReplicaError::WriteTimeout { received: 1, required },
+        // Nothing was sent now; but one has counted, and nobody has marked what the others miss of it.
+        _ => {
+            drop(Unanswered { begun, ..Unanswered::of(replicas, by, mutation) });
+            ReplicaError::WriteTimeout { received: 1, required }
+        }
     })
 }
 
@@ -75,7 +78,7 @@ struct Count<'r> {
 
 impl Count<'_> {
     /// Has one replica count; another one only when that did surely not.
-    async fn by_one(&self, plan: &Plan<'_>) -> Result<Mutation, Uncounted> {
+    async fn by_one(&self, plan: &Plan<'_>) -> Result<(NodeIndex, Mutation), Uncounted> {
         let Count { replicas, mutation, deadline } = self;
         let view = &replicas.view;
         let mut uncounted = Uncounted::Nobody;
@@ -83,10 +86,15 @@ impl Count<'_> {
             trace::note(|| format!("Enqueuing counter update to {}", view.address_of(node)));
             let mut unanswered = Unanswered::of(replicas, node, mutation);
             let asked = timeout_at(*deadline, self.ask(node)).await;
-            unanswered.is_heard = !matches!(asked, Err(_) | Ok(Err(Missed::Silent { was_sent: true })));
+            let asked = asked.unwrap_or(Err(Missed::Silent { was_sent: true }));
+            let is_open = matches!(
+                asked,
+                Err(Missed::Silent { was_sent: true } | Missed::Failed(Failure::Other { .. }))
+            );
+            unanswered.is_heard = !is_open;
             drop(unanswered);
-            uncounted = match asked.unwrap_or(Err(Missed::Silent { was_sent: true })) {
-                Ok(counted) => return Ok(counted),
+            uncounted = match asked {
+                Ok(counted) => return Ok((node, counted)),
                 Err(Missed::Silent { was_sent: false }) => continue,
                 Err(Missed::Silent { .. }) if replicas.has_planted(Plant::SilentTakenForUncounted) => {
                     continue;
@@ -111,9 +119,13 @@ impl Count<'_> {
         };
         let put = |out: &mut BytesMut| Request::put_count(mutation, out);
         let answer = replicas.ask(peer, [mutation.table], deadline, put);
+        let (shard, table, key) = (replicas.shard.clone(), mutation.table, mutation.key.clone());
         async move {
             match answer.await? {
-                Answer::Counted(counted) => Ok(counted),
+                Answer::Counted(counted) if counted.table == table && counted.key == key => {
+                    let checked = replica::check_mutations(&shard, std::slice::from_ref(&counted));
+                    checked.map(|()| counted).map_err(|_| misanswered())
+                }
                 Answer::Failed(failure) => Err(Missed::Failed(failure)),
                 _ => Err(misanswered()),
             }

@@ -11,7 +11,8 @@ use std::rc::Rc;
 
 use ::read::{PartitionRows, ReadColumns, ReadCommand, ReadTarget};
 use rows::{
-    Clustering, ClusteringComparator, Increments, Mutation, PartitionKey, Row, Slice, Slices, counted,
+    Clustering, ClusteringComparator, ColumnData, CounterId, Increments, Mutation, PartitionKey, Row, Slice,
+    Slices, counted,
 };
 use schema::Table;
 
@@ -38,7 +39,9 @@ pub(crate) async fn count(
     let claim = claim(claimable(shard, mutation.table, &mutation.key)).await;
     let table = shard.readable_table(mutation.table)?.table();
     let held = Held::read(shard, &table, &mutation.key, &Increments::of(mutation)).await?;
-    let place = (shard.counter_id, shard.timestamps().next_after_all());
+    // Above what it has given before its clock was set back, or before its disk was put back.
+    let latest = held.latest_of(shard.counter_id).map_or(i64::MIN, |latest| latest.saturating_add(1));
+    let place = (shard.counter_id, shard.timestamps().next_after_all().max(latest));
     let counted = counted(mutation, &table, place, |clustering| held.row(clustering));
     write_claimed(shard, planned_on, std::slice::from_ref(&counted), claim, wait).await?;
     Ok(counted)
@@ -77,6 +80,16 @@ impl Held {
             }
             command.resume = page.next;
         }
+    }
+
+    /// The time of the last share that a node has in any of these, in µs.
+    fn latest_of(&self, id: CounterId) -> Option<i64> {
+        let rows = self.pages.iter().flat_map(|page| page.static_row.iter().chain(&*page.rows));
+        let shares = rows.flat_map(Row::columns).filter_map(|column| match column.data {
+            ColumnData::Complex(shares) => id.share_in(shares),
+            ColumnData::Simple(_) => None,
+        });
+        shares.map(|share| share.timestamp).max()
     }
 
     /// The row of that clustering, or the static one.
