@@ -7,7 +7,7 @@ use schema::Schema;
 use storage::Wait;
 
 use crate::replicas::{ReplicaError, count_by_one};
-use crate::write::{ATTEMPTS_MAX, come_to};
+use crate::write::{ATTEMPTS_MAX, Parts, come_to};
 use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
 
 /// Counts what independent mutations add to counters, each partition by itself. Returns when all of it is durable.
@@ -28,18 +28,10 @@ pub async fn count(
 }
 
 /// What the parts come to. One that may have been counted must not be told as if nothing had been.
-fn together(parts: Vec<Result<(), CoordinatorError>>) -> Result<(), CoordinatorError> {
-    let is_nothing = |error: &CoordinatorError| {
-        error.is_refusal() || matches!(error, CoordinatorError::Unavailable { .. })
-    };
-    let is_begun = parts.iter().any(|part| !part.as_ref().is_err_and(is_nothing));
-    let (refused, failed): (Vec<_>, Vec<_>) = parts.into_iter().filter_map(Result::err).partition(is_nothing);
-    match (failed.into_iter().next(), refused.into_iter().next()) {
-        (Some(failed), _) => Err(failed),
-        (None, Some(refused)) if is_begun => Err(refused.of_what_is_begun()),
-        (None, Some(refused)) => Err(refused),
-        (None, None) => Ok(()),
-    }
+fn together(counted: Vec<Result<(), CoordinatorError>>) -> Result<(), CoordinatorError> {
+    let mut parts = Parts::refused_by(CoordinatorError::says_nothing_was_done);
+    counted.into_iter().for_each(|part| parts.take_in(part));
+    parts.outcome()
 }
 
 /// Are there replicas enough of all? None is counted before.

@@ -114,6 +114,11 @@ impl CoordinatorError {
         )
     }
 
+    /// Is it sure that nothing was done of what it answers?
+    pub fn says_nothing_was_done(&self) -> bool {
+        self.is_refusal() || matches!(self, CoordinatorError::Unavailable { .. })
+    }
+
     /// Is it of no use to try again?
     pub(crate) fn is_final(&self) -> bool {
         matches!(

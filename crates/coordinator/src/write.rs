@@ -80,7 +80,7 @@ impl Coordinator {
             let write = async move { coordinator.write_to(admitted, owner, part).await };
             writes.spawn_local(runtime::measured("write", trace::carry(trace::current(), write)));
         }
-        let mut parts = Parts::default();
+        let mut parts = Parts::refused_by(|error| matches!(error, CoordinatorError::Overloaded { .. }));
         while let Some(written) = writes.join_next().await {
             // All parts are waited for: an error must not take back what another shard is doing.
             parts.take_in(written.map_err(CoordinatorError::from).and_then(|done| done));
@@ -199,26 +199,33 @@ impl OfRing {
 }
 
 /// How the parts of a write have come out.
-#[derive(Debug, Default)]
-struct Parts {
+#[derive(Debug)]
+pub(crate) struct Parts {
+    /// Of a part that was not begun.
+    is_refusal: fn(&CoordinatorError) -> bool,
     is_one_written: bool,
-    /// Why the first was not taken that met a shard without room for it.
+    /// Why the first was not begun.
     refusal: Option<CoordinatorError>,
     /// Why the first failed that did otherwise.
     failure: Option<CoordinatorError>,
 }
 
 impl Parts {
-    fn take_in(&mut self, part: Result<(), CoordinatorError>) {
+    /// None yet. Errors of that kind say of a part that it was not begun.
+    pub(crate) fn refused_by(is_refusal: fn(&CoordinatorError) -> bool) -> Parts {
+        Parts { is_refusal, is_one_written: false, refusal: None, failure: None }
+    }
+
+    pub(crate) fn take_in(&mut self, part: Result<(), CoordinatorError>) {
         match part {
             Ok(()) => self.is_one_written = true,
-            Err(refusal @ CoordinatorError::Overloaded { .. }) => _ = self.refusal.get_or_insert(refusal),
+            Err(refusal) if (self.is_refusal)(&refusal) => _ = self.refusal.get_or_insert(refusal),
             Err(failure) => _ = self.failure.get_or_insert(failure),
         }
     }
 
     /// How the write has. A failure comes first: it may have left something, which a refusal denies.
-    fn outcome(self) -> Result<(), CoordinatorError> {
+    pub(crate) fn outcome(self) -> Result<(), CoordinatorError> {
         match (self.failure, self.refusal) {
             (Some(failure), _) => Err(failure),
             (None, Some(refusal)) if self.is_one_written => Err(refusal.of_what_is_begun()),

@@ -1,7 +1,7 @@
 //! What rivals ask, and what they know of it together: rows that they count up by conditions ([`crate::ledger`]), and
 //! counters that they add to ([`crate::tallies`]).
 
-use protocol::Rows;
+use protocol::{Response, Rows};
 use tokio::time::Instant;
 
 use crate::dice::Dice;
@@ -68,16 +68,25 @@ impl Score {
         }
     }
 
-    /// Takes in the rows of an answer, and tells the way that was taken to them.
-    pub(crate) fn take_rows(&mut self, asked: &Asked, rows: &Rows) -> Result<Way, String> {
+    /// Takes in an answer that is no error, and tells the way that was taken to it. What is done is so by as many
+    /// replicas as meet those of every read, or by fewer.
+    pub(crate) fn take(&mut self, asked: &Asked, answer: &Response, by_enough: bool) -> Result<Way, String> {
+        match answer {
+            Response::Rows(rows) => self.take_rows(asked, rows),
+            Response::Void => self.take_done(asked, by_enough),
+            other => Err(format!("it is answered {other:?}")),
+        }
+    }
+
+    fn take_rows(&mut self, asked: &Asked, rows: &Rows) -> Result<Way, String> {
         match asked {
             Asked::OfRow(asked) => self.ledger.take_rows(asked, rows).map(ledger::Told::way),
             Asked::OfCounter(asked) => self.tallies.take_rows(asked, rows).map(|()| Way::CounterShown),
         }
     }
 
-    /// It was done, without a word more: by as many replicas as meet those of every read, or by fewer.
-    pub(crate) fn take_done(&mut self, asked: &Asked, by_enough: bool) -> Result<Way, String> {
+    /// It was done, without a word more.
+    fn take_done(&mut self, asked: &Asked, by_enough: bool) -> Result<Way, String> {
         match asked {
             Asked::OfRow(_) => Err("nothing is told of a condition".to_owned()),
             Asked::OfCounter(asked) => self.tallies.take_done(asked, by_enough).map(|()| Way::Counted),

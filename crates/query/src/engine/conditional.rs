@@ -10,7 +10,6 @@ use coordinator::{
 use read::{PartitionRows, ReadCommand};
 use rows::PartitionKey;
 use schema::Table;
-use storage::StorageError;
 
 use super::Inner;
 use crate::conditional::{Conditions, ShownColumns, applied, not_applied};
@@ -232,7 +231,7 @@ impl Inner {
             Ok(Err(error @ CoordinatorError::Chosen { .. })) => {
                 Err(QueryError::of_write(error, levels.write, WriteType::Cas))
             }
-            Ok(Err(error)) if was_in_doubt || is_write && !is_refusal(&error) => {
+            Ok(Err(error)) if was_in_doubt || is_write && !error.says_nothing_was_done() => {
                 tracing::debug!(%error, "a conditional change may or may not be made");
                 Err(late(levels, true))
             }
@@ -253,17 +252,6 @@ enum Read {
     ToDecide(Option<PartitionRows>),
     /// It need not be: what was proposed before is made.
     Made,
-}
-
-/// Is it sure that nothing was written?
-fn is_refusal(error: &CoordinatorError) -> bool {
-    matches!(
-        error,
-        CoordinatorError::Overloaded { .. }
-            | CoordinatorError::NoTable { .. }
-            | CoordinatorError::Unavailable { .. }
-            | CoordinatorError::Storage(StorageError::MutationTooLarge { .. })
-    )
 }
 
 /// What is told when it is not made.

@@ -4,6 +4,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use coordinator::{BatchProgress, Consistency, CoordinatorError, TimeoutKind, are_of_one_partition};
 use cql::ast::StatementKind;
@@ -213,7 +214,7 @@ impl Inner {
         &self,
         batch_type: BatchType,
         mutations: Vec<Mutation>,
-        tables: &[&std::sync::Arc<Table>],
+        tables: &[&Arc<Table>],
         consistency: Consistency,
     ) -> Result<Response, QueryError> {
         let mut response = Response::void();
@@ -231,7 +232,8 @@ impl Inner {
         if batch_type == BatchType::Unlogged {
             response.warnings.extend(unlogged_warning(&mutations, tables));
         }
-        match tables.iter().any(|table| table.is_counter()) {
+        // All tables of a batch are of counters, or none.
+        match tables.first().is_some_and(|table| table.is_counter()) {
             true => self.count(mutations, consistency).await?,
             false => self.write(mutations, consistency).await?,
         }

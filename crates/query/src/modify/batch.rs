@@ -155,8 +155,8 @@ pub(crate) fn check(
     if has_timestamp && statements.iter().any(|statement| statement.has_timestamp()) {
         refuse!("Timestamp must be set either on BATCH or individual statements");
     }
-    let has_counters = statements.iter().any(|statement| statement.table.is_counter());
-    let has_others = statements.iter().any(|statement| !statement.table.is_counter());
+    let has_counters = statements.iter().any(|statement| statement.is_of_counters);
+    let has_others = statements.iter().any(|statement| !statement.is_of_counters);
     if has_timestamp && has_counters {
         refuse!("Cannot provide custom timestamp for a BATCH containing counters");
     }

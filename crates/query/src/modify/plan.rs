@@ -181,7 +181,7 @@ impl ModifyPlan {
     /// # Errors
     /// Such a change can not be.
     fn under(self, condition: Condition) -> Result<Self, QueryError> {
-        if self.table.is_counter() {
+        if self.is_of_counters {
             refuse!("Conditional updates are not supported on counter tables");
         }
         if self.has_timestamp() {

@@ -121,16 +121,6 @@ impl Rival {
     ) -> Result<(), Ended> {
         let mut score = self.score.borrow_mut();
         match response {
-            Response::Rows(_) | Response::Void => {
-                let taken = match &response {
-                    Response::Rows(rows) => score.take_rows(asked, rows),
-                    _ => score.take_done(asked, level != Consistency::One),
-                };
-                let way = taken.map_err(|what| self.wrong(format!("{asked:?}: {what}")))?;
-                self.note(format_args!("{asked:?}: {way:?}"));
-                self.world.ways.add(way, 1);
-                Ok(())
-            }
             Response::Error(error) => {
                 self.note(format_args!("{asked:?}: {:?} {}", error.kind, error.message));
                 let nothing_was_done = match error.kind {
@@ -159,7 +149,13 @@ impl Rival {
                 }
                 Ok(())
             }
-            other => Err(self.wrong(format!("{asked:?} is answered {other:?}"))),
+            answer => {
+                let taken = score.take(asked, &answer, level != Consistency::One);
+                let way = taken.map_err(|what| self.wrong(format!("{asked:?}: {what}")))?;
+                self.note(format_args!("{asked:?}: {way:?}"));
+                self.world.ways.add(way, 1);
+                Ok(())
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use coordinator::replicas::Pending;
-use protocol::{Consistency, QueryParameters, Response};
+use protocol::{Consistency, QueryParameters, Response, Rows};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::World;
@@ -123,7 +123,7 @@ async fn check_counter(
     node: usize,
     level: Consistency,
     counter: usize,
-    score: &mut Score,
+    score: &Score,
 ) -> Result<(), Violation> {
     let asked = score.tallies.show(counter);
     let (text, values) = asked.statement(&format!("{KEYSPACE}.tallies"));
@@ -131,15 +131,27 @@ async fn check_counter(
     let wrong = |what: String| {
         Violation::new(format!("in the end, at {level:?} through node {node}, {}: {what}", text.as_str()))
     };
+    let (rows, _) = rows_at_last(visitor, node, text.as_str(), level).await?;
+    score.tallies.take_rows(&asked, &rows).map_err(wrong)
+}
+
+/// The rows that a node answers, which may refuse for a moment, and when they were asked for.
+async fn rows_at_last(
+    visitor: &Visitor,
+    node: usize,
+    text: &str,
+    level: Consistency,
+) -> Result<(Rows, Instant), Violation> {
     let mut told = Vec::new();
     while told.len() < TRIES_MAX {
-        match visitor.ask_with(node, text.as_str(), QueryParameters::at(level)).await {
-            Ok(Response::Rows(rows)) => return score.tallies.take_rows(&asked, &rows).map_err(wrong),
+        let asked = Instant::now();
+        match visitor.ask_with(node, text, QueryParameters::at(level)).await {
+            Ok(Response::Rows(rows)) => return Ok((rows, asked)),
             other => told.push(format!("{other:?}")),
         }
         sleep(PAUSE).await;
     }
-    Err(wrong(format!("no answer: {told:?}")))
+    Err(Violation::new(format!("node {node} does not answer {text} at {level:?}: {told:?}")))
 }
 
 /// While a node is away and the others are well, logged batches that do not need it become whole, or are absent.
@@ -420,26 +432,16 @@ impl Client {
         read: &Read,
     ) -> Result<Vec<(Place, Option<i64>)>, Violation> {
         let text = spelled(&read.text, &read.values);
-        let mut told = Vec::new();
-        while told.len() < TRIES_MAX {
-            let asked = Instant::now();
-            match self.visitor.ask_with(node, text.as_str(), QueryParameters::at(level)).await {
-                Ok(Response::Rows(page)) => {
-                    let mut seen = Seen::default();
-                    read.take(&page, &mut seen).map_err(Violation::new)?;
-                    let at = At { level, center: self.world.plan.center_of(node) };
-                    return match self.shown(read, seen, at, asked) {
-                        Ok(seen) => Ok(seen.list().to_vec()),
-                        Err(Ended::Violation(violation)) => Err(Violation::new(format!(
-                            "in the end, at {level:?} through node {node}: {violation}"
-                        ))),
-                        Err(Ended::Broken(error)) => unreachable!("nothing was asked: {error}"),
-                    };
-                }
-                other => told.push(format!("{other:?}")),
+        let (page, asked) = rows_at_last(&self.visitor, node, text.as_str(), level).await?;
+        let mut seen = Seen::default();
+        read.take(&page, &mut seen).map_err(Violation::new)?;
+        let at = At { level, center: self.world.plan.center_of(node) };
+        match self.shown(read, seen, at, asked) {
+            Ok(seen) => Ok(seen.list().to_vec()),
+            Err(Ended::Violation(violation)) => {
+                Err(Violation::new(format!("in the end, at {level:?} through node {node}: {violation}")))
             }
-            sleep(PAUSE).await;
+            Err(Ended::Broken(error)) => unreachable!("nothing was asked: {error}"),
         }
-        Err(Violation::new(format!("node {node} does not answer {} at {level:?}: {told:?}", text.as_str())))
     }
 }

@@ -90,15 +90,6 @@ impl Rival {
     fn take(&self, connection: &Connection, asked: &Asked, response: Response) -> Result<(), Ended> {
         let alive = || self.world().hosts.is_alive(self.client.node);
         match response {
-            Response::Rows(_) | Response::Void => {
-                let taken = match &response {
-                    Response::Rows(rows) => self.score.borrow_mut().take_rows(asked, rows),
-                    _ => self.score.borrow_mut().take_done(asked, true),
-                };
-                let way = taken.map_err(|what| self.wrong(format!("{asked:?}: {what}")))?;
-                self.world().ways.add(way, 1);
-                Ok(())
-            }
             Response::Error(error) => match error.kind {
                 ErrorKind::Unprepared { .. } => {
                     connection.forget_prepared();
@@ -118,7 +109,12 @@ impl Rival {
                 _ if !alive() => Err(Ended::Broken(io::ErrorKind::ConnectionAborted.into())),
                 kind => Err(self.wrong(format!("{asked:?} fails: {kind:?} {}", error.message))),
             },
-            other => Err(self.wrong(format!("{asked:?} is answered {other:?}"))),
+            answer => {
+                let taken = self.score.borrow_mut().take(asked, &answer, true);
+                let way = taken.map_err(|what| self.wrong(format!("{asked:?}: {what}")))?;
+                self.world().ways.add(way, 1);
+                Ok(())
+            }
         }
     }
 

@@ -233,8 +233,8 @@ impl ShardHandle {
     }
 
     /// Writes mutations of a partition that is claimed, as one record. The claim ends when they stand in the log and
-    /// the memtable; this returns when they are durable as `wait` says. Of what was planned on an epoch of
-    /// the schema nothing is written when its table was emptied since.
+    /// the memtable; this returns when they are durable as `wait` says. Of what was planned on an epoch of the schema
+    /// nothing is written when its table was emptied since.
     ///
     /// # Errors
     /// As [`crate::Shard::write`], [`table::TableError::Outdated`], and `ShardBusy` or `ShardGone`.

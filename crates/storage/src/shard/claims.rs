@@ -89,8 +89,8 @@ pub(crate) fn claimable(shard: &Shard, table: TableId, key: &PartitionKey) -> Cl
 }
 
 /// Writes mutations of a claimed partition, as one record. The claim ends when they stand in the log and the memtable.
-/// Returns when they are durable as `wait` says. Of what was planned on an epoch of the schema nothing is
-/// written when its table was emptied since.
+/// Returns when they are durable as `wait` says. Of what was planned on an epoch of the schema nothing is written when
+/// its table was emptied since.
 ///
 /// # Errors
 /// As [`Shard::write`], and [`table::TableError::Outdated`].
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn partitions_that_nobody_partitions_are_forgotten() {
+    async fn partitions_that_nobody_claims_are_forgotten() {
         let partitions = Partitions::default();
         let held = claim(partitions.get(TABLE, &key(0))).await;
         for number in 0..10_000u16 {

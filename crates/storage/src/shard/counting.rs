@@ -8,6 +8,7 @@
 //! one of them be lost.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use ::read::{PartitionRows, ReadColumns, ReadCommand, ReadTarget};
 use rows::{
@@ -56,7 +57,7 @@ struct Held {
 impl Held {
     async fn read(
         shard: &Shard,
-        table: &std::sync::Arc<Table>,
+        table: &Arc<Table>,
         key: &PartitionKey,
         increments: &Increments,
     ) -> Result<Held, StorageError> {
