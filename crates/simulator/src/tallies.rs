@@ -112,6 +112,14 @@ impl Tallies {
         });
     }
 
+    /// A disk was lost then: it may have been the only one to have what too few had acknowledged.
+    pub(crate) fn doubt_told_until(&mut self, then: Instant) {
+        self.change_fates(|fate| match fate {
+            Fate::Told(when) if when <= then => Fate::Open,
+            fate => fate,
+        });
+    }
+
     /// What was acknowledged since then may be lost.
     pub(crate) fn doubt_since(&mut self, since: Instant) {
         self.change_fates(|fate| match fate {
@@ -234,5 +242,16 @@ mod tests {
         assert_eq!(tallies.show(0).what, What::Show { sure: vec![0] });
         tallies.doubt_since(Instant::now());
         assert_eq!(tallies.show(0).what, What::Show { sure: vec![0] }, "it was told before");
+    }
+
+    #[test]
+    fn what_only_a_lost_disk_may_have_is_in_doubt() {
+        let mut tallies = tallies(&[false, false]);
+        let add = |power| Asked { counter: 0, what: What::Add { power, is_negative: false } };
+        tallies.take_done(&add(0), false).expect("asked");
+        tallies.take_done(&add(1), true).expect("asked");
+        tallies.doubt_told_until(Instant::now());
+        tallies.settle();
+        assert_eq!(tallies.show(0).what, What::Show { sure: vec![1] });
     }
 }

@@ -107,6 +107,8 @@ pub(super) async fn settle(world: &Rc<World>, clients: &mut [Client]) -> Result<
 /// Counters show what was acknowledged of them: at `ALL`, and then each replica by itself, the same.
 pub(super) async fn check_counters(world: &Rc<World>, score: &mut Score) -> Result<(), Violation> {
     let visitor = Visitor::new(world, 101);
+    let lost = world.disks_lost.borrow().iter().map(|(_, when)| *when).max();
+    lost.into_iter().for_each(|then| score.tallies.doubt_told_until(then));
     score.tallies.settle();
     for counter in 0..score.tallies.count() {
         for level in [Consistency::All, Consistency::One] {
