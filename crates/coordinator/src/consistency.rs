@@ -3,7 +3,7 @@
 use crate::CoordinatorError;
 
 /// A consistency level, by Cassandra's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs, reason = "Cassandra's levels by their names")]
 pub enum Consistency {
     Any,

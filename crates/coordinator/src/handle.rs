@@ -1,6 +1,7 @@
 //! The handle a shard's sessions hold.
 
-use std::rc::Rc;
+use std::cell::OnceCell;
+use std::rc::{Rc, Weak};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use uuid::Uuid;
 
 use crate::batch_keeper::BatchKeeper;
+use crate::conditional::{Decider, Deciders, decide_all};
 use crate::kept_batches::KeptBatches;
 use crate::replicas::{ReadRepairs, ReplicaService, Replicas, RingSeat};
 use crate::under_way::BatchesUnderWay;
@@ -27,6 +29,7 @@ pub struct Node {
     pub(crate) truncation: Arc<tokio::sync::Mutex<()>>,
     pub(crate) batches: Arc<BatchesUnderWay>,
     pub(crate) kept_batches: Arc<KeptBatches>,
+    pub(crate) deciders: Deciders,
     /// One of each shard with a seat in a ring.
     read_repairs: Arc<Mutex<Vec<Arc<ReadRepairs>>>>,
 }
@@ -39,6 +42,7 @@ impl Node {
             truncation: Arc::default(),
             batches: Arc::default(),
             kept_batches: Arc::default(),
+            deciders: Deciders::default(),
             read_repairs: Arc::default(),
         }
     }
@@ -73,12 +77,14 @@ pub struct Coordinator {
     shard: ShardHandle,
     /// `None` on a node that takes no part in a ring.
     ring: Option<Rc<RingSeat>>,
+    /// Who decides about statements that others have sent, once that is known.
+    pub(crate) decider: Rc<OnceCell<Weak<dyn Decider>>>,
 }
 
 impl Coordinator {
     /// The coordinator of that shard, on a node that is alone.
     pub fn new(node: Node, shard: ShardHandle) -> Self {
-        Coordinator { node, shard, ring: None }
+        Coordinator { node, shard, ring: None, decider: Rc::default() }
     }
 
     /// The coordinator of a shard with a seat in a ring, which answers on the connections that are handed to it.
@@ -91,8 +97,11 @@ impl Coordinator {
         let counts = Arc::clone(seat.read_repairs());
         node.read_repairs.lock().unwrap_or_else(PoisonError::into_inner).push(counts);
         let keeper = BatchKeeper::new(node.clone(), shard.clone(), Arc::clone(seat.timeouts()));
-        seat.answer(handed, ReplicaService::of_seat(&seat, keeper));
-        Coordinator { node, shard, ring: Some(seat) }
+        seat.answer(handed, ReplicaService::of_seat(&seat, keeper, node.deciders.clone()));
+        let to_decide = node.deciders.open(shard.local().index());
+        let coordinator = Coordinator { node, shard, ring: Some(Rc::clone(&seat)), decider: Rc::default() };
+        seat.decide(decide_all(coordinator.clone(), to_decide));
+        coordinator
     }
 
     /// The shard's seat in the ring, if the node is in one.

@@ -10,7 +10,7 @@
 //! | which shard owns what? what goes there together? | `owners.rs` |
 //! | how is one row read or written without waiting? | `plain.rs` |
 //! | how does a full write reach its shards? | `write.rs` |
-//! | how is a change with a condition made? | `conditional.rs` |
+//! | how is a change with a condition made? | `conditional/` |
 //! | how are counters counted? | `counting.rs` |
 //! | how is a logged batch atomic over shards and nodes? | `batch.rs` |
 //! | how is it kept until it is whole? | `batch_log.rs` |
@@ -49,7 +49,9 @@ mod write;
 
 pub use batch::BatchProgress;
 pub use batch_replay::BatchReplay;
-pub use conditional::{ClaimedPartition, ConditionalLevels, Ready, Settled};
+pub use conditional::{
+    ClaimedPartition, ConditionalLevels, Decider, Settled, decide_by, decide_elsewhere, decides_here,
+};
 pub use consistency::Consistency;
 pub use counting::count;
 pub use error::CoordinatorError;

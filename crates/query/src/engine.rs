@@ -5,11 +5,12 @@ mod execute;
 mod schema_change;
 
 use std::cell::RefCell;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
-use coordinator::Coordinator;
+use conditional::Source;
+use coordinator::{Coordinator, Decider};
 use runtime::{Io, Piece, Plant, trace};
 use schema::Schema;
 
@@ -83,7 +84,10 @@ impl Engine {
             latencies: Arc::default(),
             schema_changes: tokio::sync::RwLock::default(),
         };
-        Engine { inner: Rc::new(inner) }
+        let inner = Rc::new(inner);
+        let decider: Weak<dyn Decider> = Rc::<Inner>::downgrade(&inner);
+        coordinator::decide_by(&inner.coordinator, decider);
+        Engine { inner }
     }
 
     /// What requests may gather for their answers.
@@ -126,7 +130,7 @@ impl Engine {
         let keyspace = options.keyspace.as_deref().or(session.keyspace.as_deref());
         let planned = self.inner.plan(&self.inner.coordinator.schema(), parsed, keyspace).await?;
         piece.give_way().await;
-        let response = self.inner.execute(&planned, keyspace, options, room, false).await?;
+        let response = self.inner.execute(&planned, keyspace, options, room, Source::Text(text)).await?;
         Ok(remember_keyspace(session, response))
     }
 
@@ -175,7 +179,8 @@ impl Engine {
     ) -> Result<Response, QueryError> {
         let prepared = self.inner.prepared(id, room).await?;
         let Prepared { keyspace, planned, .. } = &prepared;
-        let response = self.inner.execute(planned, keyspace.as_deref(), options, room, true).await?;
+        let response =
+            self.inner.execute(planned, keyspace.as_deref(), options, room, Source::Prepared(id)).await?;
         Ok(remember_keyspace(session, response))
     }
 

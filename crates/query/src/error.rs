@@ -8,12 +8,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use coordinator::replicas::{Failure, TooFew};
 use coordinator::{Consistency, CoordinatorError};
+use serde::{Deserialize, Serialize};
 use storage::{StorageError, TableError};
 
 use crate::timeouts::TimedOut;
 
 /// Why a statement was refused, or failed. Each kind has a code of the native protocol.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "fields are the facts the protocol carries, under its names")]
 pub enum QueryError {
     /// 0x2000: the text is no CQL.
@@ -86,7 +87,7 @@ pub enum QueryError {
 }
 
 /// Replicas that can not do their part, beside those that have done it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedReplicas {
     /// So many have.
     pub received: u32,
@@ -97,7 +98,7 @@ pub struct FailedReplicas {
 }
 
 /// A replica that can not do its part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedReplica {
     /// Where other nodes reach it; `None` for this node, when it is alone.
     pub address: Option<SocketAddr>,
@@ -106,7 +107,7 @@ pub struct FailedReplica {
 }
 
 /// Why a replica can not do its part, by Cassandra's names (`RequestFailureReason` of 5.0).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureReason {
     /// What was wrong stands in the logs.
     Unknown,
@@ -162,7 +163,7 @@ impl fmt::Display for FailedReplicas {
 const ALONE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7000);
 
 /// A read that was ended because of tombstones.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TombstoneFailure {
     /// The level it was asked for.
     pub consistency: Consistency,
@@ -175,7 +176,7 @@ pub struct TombstoneFailure {
 }
 
 /// What kind of write timed out or failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WriteType {
     /// One partition.
     Simple,

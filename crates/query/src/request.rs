@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use coordinator::Consistency;
+use serde::{Deserialize, Serialize};
 
 /// What a session remembers from one statement to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,7 +12,7 @@ pub struct SessionState {
 }
 
 /// A value bound to a marker.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BindValue {
     /// A value in its native encoding; may be empty.
     Set(Bytes),
@@ -22,7 +23,7 @@ pub enum BindValue {
 }
 
 /// The values bound to the markers of a statement.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Values {
     /// In the order of the markers.
     Positional(Vec<BindValue>),

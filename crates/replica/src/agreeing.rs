@@ -7,7 +7,8 @@
 //! |---|---|
 //! | `in_progress_ballot` | the ballot that was promised last |
 //! | `proposal_ballot`, `proposal` | what was accepted last; none once it is committed |
-//! | `most_recent_commit_at`, `most_recent_commit` | the last ballot that was committed, and its ballot at first |
+//! | `most_recent_commit_at` | the last ballot that was committed |
+//! | `most_recent_commit` | its ballot at first, and its timestamp |
 
 use std::sync::Arc;
 
@@ -21,10 +22,14 @@ use runtime::Plant;
 use schema::{ColumnId, Schema, Table, TableId};
 use storage::{ShardHandle, StorageError, Wait, outdated};
 
+use crate::answer::Answer;
 use crate::body::Reader;
 use crate::failure::Failure;
-use crate::paxos::{Ballot, PaxosAnswer, PaxosRequest, Phase, Promise, Proposal, proposal, put_proposal};
-use crate::request::Turn;
+use crate::fits::check_read;
+use crate::paxos::{
+    Ballot, PaxosAnswer, PaxosRequest, Phase, Promise, Proposal, Proposing, Seen, proposal, put_proposal,
+};
+use crate::request::Wanted;
 use crate::service::check_mutations;
 
 /// The least that a state is kept, in seconds; as long as the tombstones of its table if those are kept longer. As in
@@ -44,28 +49,9 @@ pub async fn agree(
     if let Some(error) = outdated(shard.local(), request.table, planned_on) {
         return Err(Failure::from(&error));
     }
-    if let Some(mutation) = request.mutation() {
-        check_mutations(shard, std::slice::from_ref(mutation))?;
-    }
+    check_mutations(shard, request.mutations())?;
     let log = shard.local().with_schema(|schema| PaxosLog::of(schema, request.table))?;
-    log.carry_out(shard, request).await
-}
-
-/// Gives another node its turn, or hears that it is over.
-///
-/// # Errors
-/// The shard is busy.
-///
-/// # Cancel safety
-/// Dropped, the place in the queue is given up.
-pub(crate) async fn take_turn(shard: &ShardHandle, turn: Turn) -> Result<(), Failure> {
-    let Turn { table, key, is_over } = turn;
-    let owner = shard.shards().owner(key.token);
-    let taken = match is_over {
-        true => shard.end_turn(owner, table, key).await,
-        false => shard.give_turn(owner, table, key).await,
-    };
-    taken.map_err(|error| Failure::from(&error))
+    log.carry_out(shard, planned_on, request).await
 }
 
 /// Reads and writes rows of `system.paxos`.
@@ -80,7 +66,7 @@ struct Columns {
     accepted_under: ColumnId,
     accepted: ColumnId,
     committed: ColumnId,
-    origin: ColumnId,
+    commit: ColumnId,
 }
 
 /// What a replica knows of a partition.
@@ -102,42 +88,62 @@ impl PaxosLog {
             accepted_under: id("proposal_ballot")?,
             accepted: id("proposal")?,
             committed: id("most_recent_commit_at")?,
-            origin: id("most_recent_commit")?,
+            commit: id("most_recent_commit")?,
         };
         let kept_seconds = of.options().gc_grace_seconds.max(KEPT_SECONDS_MIN);
         Ok(PaxosLog { table: Arc::clone(log), columns, kept_seconds })
     }
 
-    async fn carry_out(&self, shard: &ShardHandle, request: PaxosRequest) -> Result<PaxosAnswer, Failure> {
+    async fn carry_out(
+        &self,
+        shard: &ShardHandle,
+        planned_on: u64,
+        request: PaxosRequest,
+    ) -> Result<PaxosAnswer, Failure> {
         let PaxosRequest { table, key, phase } = request;
         let owner = shard.shards().owner(key.token);
         let failed = |error: StorageError| Failure::from(&error);
         let claim = shard.claim(owner, self.table.id(), &key).await.map_err(failed)?;
-        let now = shard.local().now_seconds();
-        let page = shard.read(owner, &self.command(&key, table, now)).await.map_err(failed)?;
-        let state = self.state(page.partitions.first())?;
-        let forgets = shard.local().runtime().plants.has(Plant::PromiseForgotten);
-        let (answer, change) = match decide(state, phase, forgets) {
-            (answer, Some(change)) => (answer, change),
-            (answer, None) => {
-                drop(claim);
-                shard.claimed_settled(owner).await.map_err(failed)?;
-                return Ok(answer);
-            }
+        let state = self.read(shard, table, &key).await?;
+        let has_planted = |plant| shard.local().runtime().plants.has(plant);
+        let forgets = has_planted(Plant::PromiseForgotten);
+        let (seen, is_promise) = match &phase {
+            Phase::Propose(_) if has_planted(Plant::SeenUncompared) => (Vec::new(), true),
+            Phase::Propose(proposing) => (proposing.seen.clone(), true),
+            Phase::Prepare(_) => (Vec::new(), true),
+            Phase::Commit(_) => (Vec::new(), false),
         };
-        // Later than what is there, whatever the ballots are: two nodes may have made theirs at one time.
-        let timestamp = shard.local().timestamps().next_after_all();
-        let mut mutations = vec![self.mutation(&key, table, &change, (timestamp, now))];
+        let phase = match phase {
+            Phase::Propose(proposing) if has_planted(Plant::UnfinishedForgotten) => {
+                Phase::Propose(Proposing { known: None, ..proposing })
+            }
+            phase => phase,
+        };
+        let (answer, change) = match decide(state, phase, forgets) {
+            (_, Some(_)) if !sees(shard, table, &key, seen).await? => (PaxosAnswer::Differs, None),
+            decided => decided,
+        };
+        let Some(change) = change else {
+            drop(claim);
+            shard.claimed_settled(owner).await.map_err(failed)?;
+            return Ok(answer);
+        };
+        // One record: who knows that something is committed has it.
+        let mut mutations: Vec<Mutation> = self.mutation(&key, table, &change, shard).into_iter().collect();
+        mutations.extend(change.written.into_iter().flat_map(|proposal| proposal.mutations));
         // Where a quorum has on its disks what is committed, nothing hangs on this record: without it what was accepted
         // is made good once more.
-        let is_made_good = matches!(change, Change::Commit { .. }) && shard.local().syncs_writes();
+        let is_made_good = !is_promise && shard.local().syncs_writes();
         let wait = if is_made_good { Wait::Never } else { Wait::Synced };
-        if let Change::Commit { mut proposal, .. } = change {
-            // One record: who knows that it is committed has it.
-            mutations.extend(proposal.mutation.take());
-        }
-        shard.write_claimed(owner, None, mutations, claim, wait).await.map_err(failed)?;
+        shard.write_claimed(owner, Some(planned_on), mutations, claim, wait).await.map_err(failed)?;
         Ok(answer)
+    }
+
+    /// The state of a partition.
+    async fn read(&self, shard: &ShardHandle, table: TableId, key: &PartitionKey) -> Result<State, Failure> {
+        let command = self.command(key, table, shard.local().now_seconds());
+        let page = shard.read(shard.shards().owner(key.token), &command).await;
+        self.state(page.map_err(|error| Failure::from(&error))?.partitions.first())
     }
 
     /// What reads the state of a partition.
@@ -166,76 +172,79 @@ impl PaxosLog {
                 Some(Box::new(read.map_err(|_| damaged())?))
             }
         };
-        let (committed, origin) = (ballot(self.columns.committed)?, ballot(self.columns.origin)?);
-        let promised = ballot(self.columns.promised)?;
-        Ok(State { promised, promise: Promise { accepted, committed, origin } })
+        let (origin, timestamp) = match value(row, self.columns.commit) {
+            None => (Ballot::default(), 0),
+            Some(commit) => {
+                let (origin, timestamp) = commit.split_at_checked(16).ok_or_else(damaged)?;
+                let origin = origin.try_into().ok().and_then(Ballot::of_uuid).ok_or_else(damaged)?;
+                (origin, i64::from_be_bytes(timestamp.try_into().map_err(|_| damaged())?))
+            }
+        };
+        let (promised, committed) = (ballot(self.columns.promised)?, ballot(self.columns.committed)?);
+        Ok(State { promised, promise: Promise { accepted, committed, origin, timestamp } })
     }
 
-    /// What changes the state of a partition, written at that time, in µs and in seconds.
+    /// What changes the state of a partition, written now; `None` when nothing of it changes.
     fn mutation(
         &self,
         key: &PartitionKey,
         table: TableId,
         change: &Change,
-        (timestamp, now): (i64, u32),
-    ) -> Mutation {
-        let (ttl, columns) = (self.kept_seconds, &self.columns);
-        let ends = now.saturating_add(ttl).min(u32::MAX - 2);
-        let uuid = change.ballot().to_uuid();
-        let mut accepted = BytesMut::new();
-        let origin;
-        let mut cells: Vec<(ColumnId, Option<&[u8]>)> = match change {
-            Change::Promise(_) => vec![(columns.promised, Some(&uuid))],
-            Change::Accept(proposal) => {
-                put_proposal(&mut accepted, proposal);
-                let promised = (columns.promised, Some(&uuid[..]));
-                vec![promised, (columns.accepted_under, Some(&uuid)), (columns.accepted, Some(&accepted))]
-            }
-            Change::Commit { proposal, drops } => {
-                origin = proposal.origin.to_uuid();
-                let mut cells = vec![(columns.committed, Some(&uuid[..])), (columns.origin, Some(&origin))];
-                if *drops {
-                    cells.extend([(columns.accepted_under, None), (columns.accepted, None)]);
-                }
-                cells
-            }
-        };
+        shard: &ShardHandle,
+    ) -> Option<Mutation> {
+        let Change { promised, accepted, committed, drops, written: _ } = change;
+        let columns = &self.columns;
+        let mut cells: Vec<(ColumnId, Option<Vec<u8>>)> = Vec::new();
+        if let Some(promised) = promised {
+            cells.push((columns.promised, Some(promised.to_uuid().to_vec())));
+        }
+        if let Some(proposal) = accepted {
+            let mut encoded = BytesMut::new();
+            put_proposal(&mut encoded, proposal);
+            cells.push((columns.accepted_under, Some(proposal.ballot.to_uuid().to_vec())));
+            cells.push((columns.accepted, Some(encoded.to_vec())));
+        } else if *drops {
+            cells.extend([(columns.accepted_under, None), (columns.accepted, None)]);
+        }
+        if let Some((ballot, origin, timestamp)) = committed {
+            cells.push((columns.committed, Some(ballot.to_uuid().to_vec())));
+            let commit = [&origin.to_uuid()[..], &timestamp.to_be_bytes()].concat();
+            cells.push((columns.commit, Some(commit)));
+        }
+        if cells.is_empty() {
+            return None;
+        }
         cells.sort_by_key(|(id, _)| *id);
+        // Later than what is there, whatever the ballots are: two nodes may have made theirs at one time.
+        let (timestamp, now) = (shard.local().timestamps().next_after_all(), shard.local().now_seconds());
+        let ends = now.saturating_add(self.kept_seconds).min(u32::MAX - 2);
         let mut row = RowBuilder::new(&clustering_of(table), Liveness::NONE, DeletionTime::LIVE);
-        for (id, value) in cells {
+        for (id, value) in &cells {
             row.cell(
-                id,
+                *id,
                 match value {
-                    Some(value) => CellRef::expiring(timestamp, ttl, ends, value),
+                    Some(value) => CellRef::expiring(timestamp, self.kept_seconds, ends, value),
                     None => CellRef::tombstone(timestamp, now),
                 },
             );
         }
         let mut mutation = MutationBuilder::new(self.table.id(), key.clone());
         mutation.row(row.finish());
-        mutation.finish()
+        Some(mutation.finish())
     }
 }
 
-/// What changes of a state.
-#[derive(Debug, PartialEq)]
-enum Change {
-    Promise(Ballot),
-    Accept(Box<Proposal>),
-    Commit {
-        proposal: Box<Proposal>,
-        /// Is what was accepted last a part of it?
-        drops: bool,
-    },
-}
-
-impl Change {
-    fn ballot(&self) -> Ballot {
-        match self {
-            Change::Promise(ballot) => *ballot,
-            Change::Accept(proposal) | Change::Commit { proposal, .. } => proposal.ballot,
-        }
-    }
+/// What changes of a state, and what is written with it.
+#[derive(Debug, Default, PartialEq)]
+struct Change {
+    promised: Option<Ballot>,
+    accepted: Option<Box<Proposal>>,
+    /// The ballot that is committed now, the one under which that was at first, and its timestamp.
+    committed: Option<(Ballot, Ballot, i64)>,
+    /// Is what was accepted last a part of what is committed?
+    drops: bool,
+    /// What was chosen, and is not known to be written here.
+    written: Option<Box<Proposal>>,
 }
 
 /// What a replica in that state answers, and how its state changes.
@@ -245,18 +254,60 @@ fn decide(state: State, phase: Phase, forgets: bool) -> (PaxosAnswer, Option<Cha
     let promised = promised.max(promise.committed);
     match phase {
         Phase::Prepare(ballot) if ballot.is_after(promised) => {
-            (PaxosAnswer::Promised(promise), (!forgets).then_some(Change::Promise(ballot)))
+            let change = Change { promised: Some(ballot), ..Change::default() };
+            (PaxosAnswer::Promised(promise), (!forgets).then_some(change))
         }
-        Phase::Propose(proposal) if proposal.ballot == promised || proposal.ballot.is_after(promised) => {
-            (PaxosAnswer::Done, Some(Change::Accept(proposal)))
+        Phase::Propose(proposing) if may_accept(promised, proposing.proposal.ballot) => {
+            let Proposing { proposal, next, known, .. } = proposing;
+            let change = known.and_then(|known| commit(&promise, known)).unwrap_or_default();
+            let (promised, accepted) = (Some(next), Some(proposal));
+            (PaxosAnswer::Done, Some(Change { promised, accepted, ..change }))
         }
         Phase::Prepare(_) | Phase::Propose(_) => (PaxosAnswer::Refused(promised), None),
-        Phase::Commit(proposal) if proposal.ballot.is_after(promise.committed) => {
-            let drops = promise.accepted.is_some_and(|accepted| accepted.ballot <= proposal.ballot);
-            (PaxosAnswer::Done, Some(Change::Commit { proposal, drops }))
-        }
-        Phase::Commit(_) => (PaxosAnswer::Done, None),
+        Phase::Commit(proposal) => (PaxosAnswer::Done, commit(&promise, proposal)),
     }
+}
+
+/// What changes when something is committed; `None` when that is known. What is later known to be committed may have
+/// come without what came before.
+fn commit(promise: &Promise, proposal: Box<Proposal>) -> Option<Change> {
+    let ballot = proposal.ballot;
+    if ballot == promise.committed {
+        return None;
+    }
+    let drops = promise.accepted.as_ref().is_some_and(|accepted| accepted.ballot <= ballot);
+    let committed = ballot > promise.committed;
+    let committed = committed.then_some((ballot, proposal.origin, proposal.timestamp));
+    Some(Change { committed, drops, written: Some(proposal), ..Change::default() })
+}
+
+fn may_accept(promised: Ballot, ballot: Ballot) -> bool {
+    ballot == promised || ballot.is_after(promised)
+}
+
+/// Does this node read the same of a partition as whoever has decided?
+async fn sees(
+    shard: &ShardHandle,
+    table: TableId,
+    key: &PartitionKey,
+    seen: Vec<Seen>,
+) -> Result<bool, Failure> {
+    for one in seen {
+        let other = |_| Failure::Other { what: "a read that makes no sense".to_owned() };
+        let read = one.request().map_err(other)?;
+        if !read.is_of(table, key) {
+            return Err(Failure::Other { what: "a read of another partition".to_owned() });
+        }
+        let of = shard.local().with_schema(|schema| schema.table_by_id(table).cloned());
+        let of = of.ok_or(Failure::NoTable { table })?;
+        check_read(&read, &of)?;
+        match crate::service::read(shard, Wanted::Digest, read.into_command(of)).await {
+            Answer::Digest(digest) if digest == one.digest => {}
+            Answer::Failed(failure) => return Err(failure),
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
 }
 
 /// The row of a table's partition: a `uuid`.
@@ -285,7 +336,17 @@ mod tests {
 
     fn proposal(micros: i64) -> Box<Proposal> {
         let ballot = ballot(micros);
-        Box::new(Proposal { ballot, origin: ballot, planned_on: 1, mutation: None })
+        Box::new(Proposal { ballot, origin: ballot, planned_on: 1, timestamp: micros, mutations: Vec::new() })
+    }
+
+    fn propose(micros: i64) -> Phase {
+        let (proposal, next, seen) = (proposal(micros), ballot(micros).next(), Vec::new());
+        Phase::Propose(Proposing { proposal, next, known: None, seen })
+    }
+
+    fn accepted(micros: i64) -> Change {
+        let (promised, accepted) = (Some(ballot(micros).next()), Some(proposal(micros)));
+        Change { promised, accepted, ..Change::default() }
     }
 
     fn state(promised: i64, accepted: Option<i64>, committed: i64) -> State {
@@ -293,6 +354,7 @@ mod tests {
             accepted: accepted.map(proposal),
             committed: ballot(committed),
             origin: ballot(committed),
+            timestamp: committed,
         };
         State { promised: ballot(promised), promise }
     }
@@ -301,15 +363,19 @@ mod tests {
     fn a_promise_is_kept() {
         let (answer, change) = decide(state(5, Some(4), 3), Phase::Prepare(ballot(6)), false);
         assert_eq!(answer, PaxosAnswer::Promised(state(5, Some(4), 3).promise));
-        assert_eq!(change, Some(Change::Promise(ballot(6))));
-        for phase in [Phase::Prepare(ballot(5)), Phase::Prepare(ballot(4)), Phase::Propose(proposal(4))] {
+        assert_eq!(change, Some(Change { promised: Some(ballot(6)), ..Change::default() }));
+        for phase in [Phase::Prepare(ballot(5)), Phase::Prepare(ballot(4)), propose(4)] {
             let refused = (PaxosAnswer::Refused(ballot(5)), None);
             assert_eq!(decide(state(5, None, 3), phase, false), refused);
         }
-        for accepted in [5, 6] {
-            let (answer, change) = decide(state(5, None, 3), Phase::Propose(proposal(accepted)), false);
-            assert_eq!((answer, change), (PaxosAnswer::Done, Some(Change::Accept(proposal(accepted)))));
+        for micros in [5, 6] {
+            let (answer, change) = decide(state(5, None, 3), propose(micros), false);
+            assert_eq!((answer, change), (PaxosAnswer::Done, Some(accepted(micros))));
         }
+        // What was accepted is followed by the next of the same node, and by nobody who has not asked.
+        assert!(matches!(decide(state(6, Some(5), 3), propose(6), false), (PaxosAnswer::Done, Some(_))));
+        let refused = (PaxosAnswer::Refused(ballot(6)), None);
+        assert_eq!(decide(state(6, Some(5), 3), Phase::Prepare(ballot(6)), false), refused);
     }
 
     /// Both changes would have one timestamp, and the greater value would win instead of the later one.
@@ -319,20 +385,43 @@ mod tests {
         assert!(other > ballot(5) && !other.is_after(ballot(5)));
         let refused = (PaxosAnswer::Refused(ballot(5)), None);
         assert_eq!(decide(state(5, None, 3), Phase::Prepare(other), false), refused);
-        let proposed = Proposal { ballot: other, ..*proposal(5) };
-        assert_eq!(decide(state(5, None, 3), Phase::Propose(Box::new(proposed)), false), refused);
+        let proposal = Box::new(Proposal { ballot: other, ..*proposal(5) });
+        let proposing = Proposing { proposal, next: other.next(), known: None, seen: Vec::new() };
+        assert_eq!(decide(state(5, None, 3), Phase::Propose(proposing), false), refused);
     }
 
     #[test]
     fn what_is_committed_is_proposed_no_more() {
-        let dropped = |state, micros| match decide(state, Phase::Commit(proposal(micros)), false) {
-            (PaxosAnswer::Done, Some(Change::Commit { drops, .. })) => Some(drops),
+        let committed = |state, micros| match decide(state, Phase::Commit(proposal(micros)), false) {
+            (PaxosAnswer::Done, Some(Change { committed, drops, written, .. })) => {
+                assert_eq!(written, Some(proposal(micros)));
+                Some((committed.is_some(), drops))
+            }
             (PaxosAnswer::Done, None) => None,
             other => panic!("{other:?}"),
         };
-        assert_eq!(dropped(state(5, Some(5), 3), 5), Some(true));
-        assert_eq!(dropped(state(6, Some(6), 3), 5), Some(false), "a later one was accepted");
-        assert_eq!(dropped(state(6, None, 3), 5), Some(false));
-        assert_eq!(dropped(state(6, Some(6), 5), 5), None, "it is known");
+        assert_eq!(committed(state(5, Some(5), 3), 5), Some((true, true)));
+        assert_eq!(committed(state(6, Some(6), 3), 5), Some((true, false)), "a later one was accepted");
+        assert_eq!(committed(state(6, None, 3), 5), Some((true, false)));
+        assert_eq!(committed(state(6, Some(6), 5), 5), None, "it is known");
+        assert_eq!(committed(state(6, None, 6), 5), Some((false, false)), "it may not be written");
+    }
+
+    /// Else nobody might have it: of what was chosen a replica may have no more than that it was accepted.
+    #[test]
+    fn what_is_known_to_be_chosen_is_written_before_it_is_forgotten() {
+        let proposing = |known| {
+            let (proposal, next, seen) = (proposal(6), ballot(7), Vec::new());
+            Phase::Propose(Proposing { proposal, next, known, seen })
+        };
+        let changed =
+            |committed| match decide(state(6, Some(5), committed), proposing(Some(proposal(5))), false) {
+                (PaxosAnswer::Done, Some(change)) => change,
+                other => panic!("{other:?}"),
+            };
+        let change = changed(3);
+        assert_eq!((change.written, change.committed), (Some(proposal(5)), Some((ballot(5), ballot(5), 5))));
+        assert_eq!(change.accepted, Some(proposal(6)));
+        assert_eq!(changed(5), accepted(6), "it is written already");
     }
 }

@@ -23,6 +23,7 @@ const COMPARED: u8 = 5;
 const STEPS: u8 = 6;
 const PAXOS: u8 = 7;
 const COUNTED: u8 = 8;
+const DECIDED: u8 = 9;
 
 /// An answer to a [`Request`](crate::Request).
 #[derive(Clone, Debug, PartialEq)]
@@ -39,6 +40,8 @@ pub enum Answer {
     Paxos(PaxosAnswer),
     /// To a count: what was written, and is to be written on the other replicas.
     Counted(Mutation),
+    /// To what was to be decided, as whoever carries out statements writes it.
+    Decided(Bytes),
     /// To a read, a part in an agreement, or a count, that failed.
     Failed(Failure),
 }
@@ -109,6 +112,10 @@ impl Answer {
                 out.put_u8(COUNTED);
                 put_bytes(out, mutation.as_encoded());
             }
+            Answer::Decided(decision) => {
+                out.put_u8(DECIDED);
+                put_bytes(out, decision);
+            }
             Answer::Failed(failure) => {
                 out.put_u8(FAILED);
                 failure.put(out);
@@ -163,6 +170,7 @@ impl Answer {
             COMPARED => Answer::Compared(reader.list("rows", told)?),
             PAXOS => Answer::Paxos(PaxosAnswer::read(reader)?),
             COUNTED => Answer::Counted(reader.mutation()?),
+            DECIDED => Answer::Decided(reader.bytes("decision")?),
             FAILED => Answer::Failed(Failure::read(reader)?),
             _ => return Err(reader.wrong("answer")),
         };

@@ -55,6 +55,10 @@ impl Reader {
         self.rest.try_get_u64_le().map_err(|_| self.wrong(what))
     }
 
+    pub(crate) fn i64(&mut self, what: &'static str) -> Result<i64, BodyError> {
+        Ok(self.u64(what)? as i64)
+    }
+
     pub(crate) fn u128(&mut self, what: &'static str) -> Result<u128, BodyError> {
         self.rest.try_get_u128_le().map_err(|_| self.wrong(what))
     }

@@ -5,14 +5,19 @@
 //! what it has accepted before. That is made good first. Then the change is *proposed*; once a quorum has accepted it,
 //! it is chosen, and is written to all replicas like any other change. When a quorum has it, the replicas are told that
 //! it is *committed*, and forget the proposal.
+//!
+//! Who proposes one change after the other need not ask for each promise: a replica that accepts promises the *next*
+//! ballot of the same node with it. So a quorum has promised that once a change is chosen.
 
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
+use read::{PageDigest, ReadCommand};
 use rows::{Mutation, PartitionKey};
 use schema::TableId;
 use types::uuid as time_uuid;
 use uuid::Uuid;
 
-use crate::body::{BodyError, Reader, put_bytes, put_key, put_option};
+use crate::body::{BodyError, Reader, put_bytes, put_key, put_list, put_option};
+use crate::read_request::ReadRequest;
 
 const PREPARE: u8 = 1;
 const PROPOSE: u8 = 2;
@@ -21,6 +26,7 @@ const COMMIT: u8 = 3;
 const PROMISED: u8 = 1;
 const DONE: u8 = 2;
 const REFUSED: u8 = 3;
+const DIFFERS: u8 = 4;
 
 /// The variant of a UUID, in its low half.
 const VARIANT: u64 = 1 << 63;
@@ -51,6 +57,11 @@ impl Ballot {
         self.micros > other.micros
     }
 
+    /// The one of its node that comes next.
+    pub fn next(self) -> Ballot {
+        Ballot { micros: self.micros.saturating_add(1), ..self }
+    }
+
     /// When it was made, in µs since 1970.
     pub fn micros(self) -> i64 {
         self.micros
@@ -79,8 +90,53 @@ pub struct Proposal {
     pub origin: Ballot,
     /// The epoch of the schema that it was planned on.
     pub planned_on: u64,
-    /// The change; `None` when nothing is changed, and nothing that came before may be any more.
-    pub mutation: Option<Mutation>,
+    /// The latest timestamp of its changes and of all that were chosen before, in µs: later ones have later timestamps.
+    pub timestamp: i64,
+    /// The changes, all of the partition, and one after the other; none when nothing is changed, and nothing that came
+    /// before may be any more.
+    pub mutations: Vec<Mutation>,
+}
+
+/// A proposal on its way, and on what it hangs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proposing {
+    /// What is proposed.
+    pub proposal: Box<Proposal>,
+    /// The ballot that is promised by whoever accepts it.
+    pub next: Ballot,
+    /// What was chosen last, if who proposes knows it: a replica has it before it forgets that it has accepted it.
+    pub known: Option<Box<Proposal>>,
+    /// What its changes were decided on: where something else is read, it is refused.
+    pub seen: Vec<Seen>,
+}
+
+/// What a replica has read of the partition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// The read, as it goes to other nodes.
+    pub read: Bytes,
+    /// The hash of what came of it.
+    pub digest: PageDigest,
+}
+
+impl Seen {
+    /// A command of one key, as it goes to other nodes.
+    ///
+    /// # Panics
+    /// When the command is of no key, or of several.
+    pub fn read_of(command: &ReadCommand) -> Bytes {
+        let mut read = BytesMut::new();
+        ReadRequest::put(command, &mut read);
+        read.freeze()
+    }
+
+    /// The read, to be asked of another replica.
+    pub(crate) fn request(&self) -> Result<ReadRequest, BodyError> {
+        let reader = &mut Reader::new(self.read.clone());
+        let request = ReadRequest::read(reader)?;
+        reader.end()?;
+        Ok(request)
+    }
 }
 
 /// What is asked of a replica about a partition.
@@ -100,7 +156,7 @@ pub enum Phase {
     /// Promise to accept nothing of a lesser ballot.
     Prepare(Ballot),
     /// Accept this.
-    Propose(Box<Proposal>),
+    Propose(Proposing),
     /// This was chosen, and a quorum has what it changes: have it, too, and forget that it was accepted.
     Commit(Box<Proposal>),
 }
@@ -114,6 +170,8 @@ pub enum PaxosAnswer {
     Done,
     /// It has promised a later ballot, which is this one.
     Refused(Ballot),
+    /// It has something else of what was read, and has not accepted what was decided on that.
+    Differs,
 }
 
 /// What a replica tells that promises.
@@ -125,6 +183,8 @@ pub struct Promise {
     pub committed: Ballot,
     /// And under which that was at first.
     pub origin: Ballot,
+    /// And its timestamp.
+    pub timestamp: i64,
 }
 
 impl PaxosRequest {
@@ -145,9 +205,15 @@ impl PaxosRequest {
                 out.put_u8(PREPARE);
                 put_ballot(out, *ballot);
             }
-            Phase::Propose(proposal) => {
+            Phase::Propose(Proposing { proposal, next, known, seen }) => {
                 out.put_u8(PROPOSE);
                 put_proposal(out, proposal);
+                put_ballot(out, *next);
+                put_option(out, known.as_deref(), put_proposal);
+                put_list(out, seen, |out, seen| {
+                    put_bytes(out, &seen.read);
+                    out.put_u128_le(seen.digest.0);
+                });
             }
             Phase::Commit(proposal) => {
                 out.put_u8(COMMIT);
@@ -160,23 +226,40 @@ impl PaxosRequest {
         let (table, key) = (TableId(reader.uuid("table id")?), reader.key()?);
         let phase = match reader.u8("phase")? {
             PREPARE => Phase::Prepare(ballot(reader)?),
-            PROPOSE => Phase::Propose(Box::new(proposal(reader)?)),
+            PROPOSE => Phase::Propose(Proposing {
+                proposal: Box::new(proposal(reader)?),
+                next: ballot(reader)?,
+                known: reader.option("known", proposal)?.map(Box::new),
+                seen: reader.list("reads", |reader| {
+                    Ok(Seen { read: reader.bytes("read")?, digest: PageDigest(reader.u128("digest")?) })
+                })?,
+            }),
             COMMIT => Phase::Commit(Box::new(proposal(reader)?)),
             _ => return Err(reader.wrong("phase")),
         };
         let request = PaxosRequest { table, key, phase };
-        match request.mutation().is_none_or(|mutation| request.is_of(mutation)) {
+        let is_next = match &request.phase {
+            Phase::Propose(Proposing { proposal, next, .. }) => *next == proposal.ballot.next(),
+            Phase::Prepare(_) | Phase::Commit(_) => true,
+        };
+        if !is_next {
+            return Err(reader.wrong("next ballot"));
+        }
+        let are_of_it = request.mutations().all(|mutation| request.is_of(mutation));
+        match are_of_it {
             true => Ok(request),
             false => Err(reader.wrong("mutation")),
         }
     }
 
-    /// What it changes, if it is about a change.
-    pub(crate) fn mutation(&self) -> Option<&Mutation> {
-        match &self.phase {
-            Phase::Prepare(_) => None,
-            Phase::Propose(proposal) | Phase::Commit(proposal) => proposal.mutation.as_ref(),
-        }
+    /// All changes that it brings.
+    pub(crate) fn mutations(&self) -> impl Iterator<Item = &Mutation> {
+        let (known, last) = match &self.phase {
+            Phase::Prepare(_) => (None, None),
+            Phase::Propose(Proposing { proposal, known, .. }) => (known.as_ref(), Some(proposal)),
+            Phase::Commit(proposal) => (None, Some(proposal)),
+        };
+        known.into_iter().chain(last).flat_map(|proposal| &proposal.mutations)
     }
 
     /// Does a mutation change the partition that this is about?
@@ -188,17 +271,19 @@ impl PaxosRequest {
 impl PaxosAnswer {
     pub(crate) fn put(&self, out: &mut BytesMut) {
         match self {
-            PaxosAnswer::Promised(Promise { accepted, committed, origin }) => {
+            PaxosAnswer::Promised(Promise { accepted, committed, origin, timestamp }) => {
                 out.put_u8(PROMISED);
                 put_option(out, accepted.as_deref(), put_proposal);
                 put_ballot(out, *committed);
                 put_ballot(out, *origin);
+                out.put_i64_le(*timestamp);
             }
             PaxosAnswer::Done => out.put_u8(DONE),
             PaxosAnswer::Refused(promised) => {
                 out.put_u8(REFUSED);
                 put_ballot(out, *promised);
             }
+            PaxosAnswer::Differs => out.put_u8(DIFFERS),
         }
     }
 
@@ -210,10 +295,12 @@ impl PaxosAnswer {
                     accepted,
                     committed: ballot(reader)?,
                     origin: ballot(reader)?,
+                    timestamp: reader.i64("timestamp")?,
                 })
             }
             DONE => PaxosAnswer::Done,
             REFUSED => PaxosAnswer::Refused(ballot(reader)?),
+            DIFFERS => PaxosAnswer::Differs,
             _ => return Err(reader.wrong("agreement")),
         })
     }
@@ -221,22 +308,20 @@ impl PaxosAnswer {
 
 /// Appends a proposal: as it stands in `system.paxos`, too.
 pub(crate) fn put_proposal(out: &mut BytesMut, proposal: &Proposal) {
-    let Proposal { ballot, origin, planned_on, mutation } = proposal;
+    let Proposal { ballot, origin, planned_on, timestamp, mutations } = proposal;
     put_ballot(out, *ballot);
     put_ballot(out, *origin);
     out.put_u64_le(*planned_on);
-    put_option(out, mutation.as_ref(), |out, mutation| put_bytes(out, mutation.as_encoded()));
+    out.put_i64_le(*timestamp);
+    put_list(out, mutations, |out, mutation| put_bytes(out, mutation.as_encoded()));
 }
 
 /// Reads what [`put_proposal`] has written.
 pub(crate) fn proposal(reader: &mut Reader) -> Result<Proposal, BodyError> {
     let (ballot, origin) = (ballot(reader)?, ballot(reader)?);
-    let planned_on = reader.u64("epoch")?;
-    let mutation = reader.option("mutation", |reader| {
-        let bytes = reader.bytes("mutation")?;
-        Mutation::from_encoded(bytes).map_err(|_| reader.wrong("mutation"))
-    })?;
-    Ok(Proposal { ballot, origin, planned_on, mutation })
+    let (planned_on, timestamp) = (reader.u64("epoch")?, reader.i64("timestamp")?);
+    let mutations = reader.list("mutations", Reader::mutation)?;
+    Ok(Proposal { ballot, origin, planned_on, timestamp, mutations })
 }
 
 fn put_ballot(out: &mut BytesMut, ballot: Ballot) {

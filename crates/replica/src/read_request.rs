@@ -52,6 +52,11 @@ impl ReadRequest {
         }
     }
 
+    /// Is it of that one partition?
+    pub(crate) fn is_of(&self, table: TableId, key: &PartitionKey) -> bool {
+        self.table == table && matches!(&self.target, Target::Key(of) if of == key)
+    }
+
     /// Is it of a range, and not of one key?
     pub(crate) fn is_of_range(&self) -> bool {
         matches!(self.target, Target::Range(_))

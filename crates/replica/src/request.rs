@@ -9,7 +9,7 @@ use schema::TableId;
 use storage::{KEYS_TOGETHER, Unit};
 use uuid::Uuid;
 
-use crate::body::{BodyError, Reader, put_bool, put_bytes, put_key, put_list};
+use crate::body::{BodyError, Reader, put_bool, put_bytes, put_key, put_list, put_option};
 use crate::paxos::PaxosRequest;
 use crate::read_request::ReadRequest;
 
@@ -24,7 +24,7 @@ const DROP_BATCHES: u8 = 7;
 const TRACED: u8 = 8;
 const PAXOS: u8 = 9;
 const COUNT: u8 = 10;
-const TURN: u8 = 11;
+const DECIDE: u8 = 11;
 
 /// So many logged batches are let go by one message, at most.
 pub const DROPPED_TOGETHER_MAX: usize = 1_024;
@@ -82,22 +82,24 @@ pub enum Request {
     Batch(BatchRequest),
     /// Take part in agreeing on a conditional change.
     Paxos(Box<PaxosRequest>),
-    /// Have who asks change a partition by conditions, in its turn.
-    Turn(Box<Turn>),
+    /// Decide about a conditional change, and have the replicas agree on it.
+    Decide(Box<Deciding>),
     /// Count what this adds to counters, and tell what others are to write.
     Count(Box<Mutation>),
 }
 
-/// Whose turn it is to change a partition by a condition: one replica of it says, so that nodes do not outbid each
-/// other. It is a courtesy: who has none may try all the same.
+/// What one replica decides for all who change a partition by conditions: so they need not outbid each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct Deciding {
     /// The table.
     pub table: TableId,
     /// The partition.
     pub key: PartitionKey,
-    /// Is it over? Else it is asked for, and answered when it comes.
-    pub is_over: bool,
+    /// Do only the replicas of the data centre agree?
+    pub is_local: bool,
+    /// The statement, as whoever carries out statements writes it; `None` when all that was agreed on is to be written,
+    /// and nothing else.
+    pub change: Option<Bytes>,
 }
 
 /// What is asked of a node that keeps logged batches of others.
@@ -222,12 +224,13 @@ impl Request {
         request.put(out);
     }
 
-    /// Appends a request about a turn.
-    pub fn put_turn(turn: &Turn, out: &mut BytesMut) {
-        out.put_u8(TURN);
-        out.put_slice(turn.table.0.as_bytes());
-        put_key(out, &turn.key);
-        put_bool(out, turn.is_over);
+    /// Appends a request to decide.
+    pub fn put_decide(deciding: &Deciding, out: &mut BytesMut) {
+        out.put_u8(DECIDE);
+        out.put_slice(deciding.table.0.as_bytes());
+        put_key(out, &deciding.key);
+        put_bool(out, deciding.is_local);
+        put_option(out, deciding.change.as_ref(), |out, change| put_bytes(out, change));
     }
 
     /// Appends a request to count.
@@ -245,7 +248,7 @@ impl Request {
             Request::Batch(BatchRequest::Keep { .. }) => "BATCH_STORE",
             Request::Batch(BatchRequest::Drop { .. }) => "BATCH_REMOVE",
             Request::Paxos(request) => request.verb(),
-            Request::Turn(_) => "PAXOS_TURN",
+            Request::Decide(_) => "PAXOS_DECIDE",
             Request::Count(_) => "COUNTER_MUTATION",
         }
     }
@@ -281,10 +284,11 @@ impl Request {
                 Request::Batch(BatchRequest::Drop { ids })
             }
             PAXOS => Request::Paxos(Box::new(PaxosRequest::read(reader)?)),
-            TURN => Request::Turn(Box::new(Turn {
+            DECIDE => Request::Decide(Box::new(Deciding {
                 table: TableId(reader.uuid("table id")?),
                 key: reader.key()?,
-                is_over: reader.bool("turn")?,
+                is_local: reader.bool("level")?,
+                change: reader.option("change", |reader| reader.bytes("change"))?,
             })),
             COUNT => Request::Count(Box::new(reader.mutation()?)),
             _ => return Err(reader.wrong("request")),

@@ -14,11 +14,10 @@ use schema::{Schema, TableId};
 use stdx::index_set::IndexSet;
 use storage::{HashedRow, LookupsSent, Shard, ShardHandle, StorageError, Unit, Wait, outdated};
 
-use crate::agreeing::{agree, take_turn};
+use crate::agreeing::agree;
 use crate::answer::{Answer, Told, Written};
 use crate::failure::Failure;
 use crate::fits::{Cells, check_mutation, check_read};
-use crate::paxos::PaxosAnswer;
 use crate::request::{Asked, Request, Wanted};
 
 /// Carries out one request of another node on the shard that it is for. Whoever keeps logged batches of others answers
@@ -54,14 +53,14 @@ pub async fn carry_out(shard: &ShardHandle, asked: Asked) -> Answer {
             Ok(answer) => Answer::Paxos(answer),
             Err(failure) => Answer::Failed(failure),
         },
-        Request::Turn(turn) => match take_turn(shard, *turn).await {
-            Ok(()) => Answer::Paxos(PaxosAnswer::Done),
-            Err(failure) => Answer::Failed(failure),
-        },
         Request::Count(mutation) => match count(shard, asked.planned_on.schema_epoch, *mutation).await {
             Ok(counted) => Answer::Counted(counted),
             Err(failure) => Answer::Failed(failure),
         },
+        // Nor of statements.
+        Request::Decide(_) => {
+            Answer::Failed(Failure::Other { what: "conditional changes are not decided here".to_owned() })
+        }
         // A shard knows nothing of when to write one again.
         Request::Batch(_) => {
             Answer::Failed(Failure::Other { what: "logged batches are not kept here".to_owned() })
@@ -115,8 +114,11 @@ fn told(here: Option<HashedRow>, hash: u128) -> Told {
 ///
 /// # Errors
 /// What does not fit.
-pub fn check_mutations(shard: &ShardHandle, mutations: &[Mutation]) -> Result<(), Failure> {
-    mutations.iter().try_for_each(|mutation| check(shard, mutation, Cells::Counted))
+pub fn check_mutations<'m>(
+    shard: &ShardHandle,
+    mutations: impl IntoIterator<Item = &'m Mutation>,
+) -> Result<(), Failure> {
+    mutations.into_iter().try_for_each(|mutation| check(shard, mutation, Cells::Counted))
 }
 
 fn check(shard: &ShardHandle, mutation: &Mutation, cells: Cells) -> Result<(), Failure> {

@@ -136,6 +136,10 @@ plants! {
     AcceptedPassedOver,
     /// A condition that does not hold is told, and what a replica has accepted before may come true after it.
     RefusedUnproposed,
+    /// A replica accepts whatever was decided on rows that it does not have so.
+    SeenUncompared,
+    /// A replica forgets what it has accepted for what comes behind it, whether that is finished or not.
+    UnfinishedForgotten,
     /// Who was asked to count and is silent is taken not to have counted: another replica counts, too.
     SilentTakenForUncounted,
 }
@@ -171,6 +175,8 @@ impl Plant {
         Plant::PromiseForgotten,
         Plant::AcceptedPassedOver,
         Plant::RefusedUnproposed,
+        Plant::SeenUncompared,
+        Plant::UnfinishedForgotten,
         Plant::SilentTakenForUncounted,
         Plant::UnsyncedAcknowledgement,
         Plant::BatchesForgotten,

@@ -19,6 +19,7 @@ mod import;
 mod layout;
 mod node;
 mod options;
+mod overlay;
 mod reach;
 mod record;
 mod recovery;
@@ -39,6 +40,7 @@ pub use manifest::{StateError, state_file};
 pub use memtable::KEYS_TOGETHER;
 pub use node::{Directory, LocalShards, Recovered, RunningShards, lock_directory};
 pub use options::StorageOptions;
+pub use overlay::Overlay;
 pub use reach::{ShardHandle, Shards};
 pub use record::RecordError;
 pub use shard::{

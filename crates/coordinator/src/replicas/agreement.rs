@@ -1,20 +1,23 @@
 //! How the replicas of a partition agree on conditional changes: Paxos, as [`replica::Phase`] has its phases.
 //!
 //! ```text
-//!   ready    prepare ─► a quorum has promised ─┬─ something is unfinished: propose it anew, write it ─► ready
-//!                                              └─ nothing is ─► (read, decide)
-//!   settle   propose the change, or that there is none ─► a quorum has accepted: chosen ─► write ─► commit
+//!   ready    has a quorum promised with what was accepted last? ────────────────────────────► (read, decide)
+//!            else prepare ─► a quorum has promised ─┬─ nothing is unfinished ───────────────► (read, decide)
+//!                                                   └─ propose that anew, write it ─────────► (read, decide)
+//!   settle   propose the changes, or that there are none ─► a quorum has accepted: chosen ─► write ─► commit
 //! ```
 //!
-//! What is chosen is written by [`Replicas::write`] like any other change, with the ballot's time as its timestamp. Who
-//! comes between the two finds it accepted, and makes it good first.
+//! What is chosen is written by [`Replicas::write`] like any other change. Who comes between the two finds it accepted,
+//! and makes it good first.
 
 use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::future::{FutureExt, LocalBoxFuture};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use replica::{Answer, Ballot, PaxosAnswer, PaxosRequest, Phase, Promise, Proposal, Request};
+use replica::{
+    Answer, Ballot, PaxosAnswer, PaxosRequest, Phase, Promise, Proposal, Proposing, Request, Seen,
+};
 use ring::NodeIndex;
 use rows::{Mutation, PartitionKey};
 use runtime::{Plant, trace};
@@ -22,41 +25,53 @@ use schema::{Schema, TableId};
 use tokio::time::{Instant, sleep, timeout_at};
 use uuid::Uuid;
 
+use super::deciders::{who_agree, who_agree_on};
 use super::error::ReplicaError;
 use super::requirement::{Counted, Requirement};
-use super::view::Plan;
 use super::write::Tally;
-use super::{Missed, Replicas, misanswered, turn};
-use crate::{ConditionalLevels, Consistency};
+use super::{Missed, Replicas, misanswered};
+use crate::Consistency;
 
 /// The longest wait before a ballot is tried again that others came before.
 const BACKOFF_MAX: Duration = Duration::from_millis(100);
 
-/// Somebody's part in agreeing on a partition, until it is settled.
+/// Changes of more bytes do not go with what is proposed next: for that a promise is asked for.
+const KNOWN_BYTES_MAX: usize = 16 << 10;
+
+/// A node's part in agreeing on a partition. One change is settled after the other.
 pub(crate) struct Agreement {
     replicas: Rc<Replicas>,
     table: TableId,
     key: PartitionKey,
-    levels: ConditionalLevels,
-    /// The last that was made here.
-    ballot: Ballot,
-    /// The greatest that was heard of.
+    /// `SERIAL` or `LOCAL_SERIAL`.
+    level: Consistency,
+    /// The greatest ballot that was heard of.
     heard: Ballot,
+    /// The last timestamp that was given to a change.
+    timestamp: i64,
     /// Changes that were proposed here and may have been chosen, or may be yet, with the ballots that they had.
-    in_doubt: Vec<(Ballot, Mutation)>,
-    /// Has a quorum promised the last one, with nothing unfinished before it?
-    is_promised: bool,
+    in_doubt: Vec<(Ballot, Vec<Mutation>)>,
+    promised: Option<Promised>,
     attempt_count: u32,
-    /// This node's among others; asked for once.
-    turn: Option<turn::Turn>,
-    has_asked_for_turn: bool,
     /// How long replicas are waited for that are told something by the way.
     patience: Duration,
 }
 
+/// What a quorum has promised.
+#[derive(Debug)]
+struct Promised {
+    /// This ballot.
+    ballot: Ballot,
+    /// What was chosen last, if it was proposed here.
+    known: Option<Box<Proposal>>,
+    /// Are changes decided on what this node's own replica has, which others then compare with theirs? Not after others
+    /// came before, or had something else.
+    on_own_rows: bool,
+}
+
 /// How far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ready {
+pub(crate) enum Ready {
     /// Nothing is unfinished: to be read, and decided.
     ToDecide,
     /// What was proposed here before, and was in doubt, is made.
@@ -76,9 +91,10 @@ pub enum Settled {
 enum Said {
     /// A quorum has promised this, or has accepted.
     Yes(Vec<Promise>),
-    /// Too few: somebody has promised a later ballot.
-    Later {
-        promised: Ballot,
+    /// Too few.
+    No {
+        /// Somebody has promised this later ballot.
+        later: Option<Ballot>,
         /// May any replica have done what it was asked?
         by_any: bool,
     },
@@ -89,49 +105,43 @@ enum Word {
     Promised(Promise),
     Done,
     Refused(Ballot),
+    Differs,
 }
 
 impl Agreement {
-    /// That on a partition.
-    ///
-    /// # Errors
-    /// Too few replicas live for one of the levels: nothing was done.
+    /// That on a partition of which this node is a replica.
     pub(crate) fn new(
         replicas: Rc<Replicas>,
-        table: TableId,
-        key: PartitionKey,
-        levels: ConditionalLevels,
+        (table, key): (TableId, PartitionKey),
+        level: Consistency,
         patience: Duration,
-    ) -> Result<Agreement, ReplicaError> {
-        for level in [levels.agreement, levels.write] {
-            replicas.admit(table, key.token, level)?;
-        }
-        let (ballot, heard) = (Ballot::default(), Ballot::default());
-        let (in_doubt, is_promised, attempt_count) = (Vec::new(), false, 0);
-        Ok(Agreement {
+    ) -> Agreement {
+        Agreement {
             replicas,
             table,
             key,
-            levels,
-            ballot,
-            heard,
-            in_doubt,
-            is_promised,
-            attempt_count,
-            turn: None,
-            has_asked_for_turn: false,
+            level,
+            heard: Ballot::default(),
+            timestamp: 0,
+            in_doubt: Vec::new(),
+            promised: None,
+            attempt_count: 0,
             patience,
-        })
+        }
     }
 
-    /// Goes on with the ring as it is now; not between what was read and what is proposed.
+    /// Goes on with the ring and the schema as they are now; not between what was read and what is proposed.
     pub(crate) fn renew(&mut self, replicas: Rc<Replicas>) {
-        self.replicas = replicas;
+        if !Rc::ptr_eq(&self.replicas, &replicas) {
+            // Who had promised may be no replica any more.
+            self.promised = None;
+            self.replicas = replicas;
+        }
     }
 
     /// The level of the agreement.
     pub(crate) fn level(&self) -> Consistency {
-        self.levels.agreement
+        self.level
     }
 
     /// The way to the replicas.
@@ -139,9 +149,21 @@ impl Agreement {
         &self.replicas
     }
 
-    /// The time of the ballot, in µs: what is decided now is written with it.
-    pub(crate) fn timestamp(&self) -> i64 {
-        self.ballot.micros()
+    /// Are changes decided on what this node's own replica has? Else on what a quorum has.
+    pub(crate) fn is_on_own_rows(&self) -> bool {
+        self.promised.as_ref().is_some_and(|promised| promised.on_own_rows)
+    }
+
+    /// A timestamp in µs for a change that is decided now: later than those of all that were chosen before.
+    pub(crate) fn timestamp(&mut self) -> i64 {
+        let given = self.replicas.shard.local().timestamps().next_after_all();
+        self.timestamp = given.max(self.timestamp.saturating_add(1));
+        self.timestamp
+    }
+
+    /// What was proposed here and is in doubt is left to whoever finds it: those who asked for it were told so.
+    pub(crate) fn leave_in_doubt(&mut self) {
+        self.in_doubt.clear();
     }
 
     /// Was a change proposed here of which nobody knows yet?
@@ -149,7 +171,7 @@ impl Agreement {
         !self.in_doubt.is_empty()
     }
 
-    /// Has a quorum promise, and makes good what is unfinished.
+    /// Has a quorum's promise, and makes good what is unfinished.
     ///
     /// # Errors
     /// Too few replicas live, or have answered; `InDoubt` when a change that was proposed here may have been made, and
@@ -158,37 +180,52 @@ impl Agreement {
     /// # Cancel safety
     /// Dropped, what was unfinished is so, or done.
     pub(crate) async fn ready(&mut self, deadline: Instant) -> Result<Ready, ReplicaError> {
-        if !std::mem::replace(&mut self.has_asked_for_turn, true) {
-            self.turn = self.wait_for_turn(deadline).await;
+        if self.promised.is_some() {
+            return Ok(Ready::ToDecide);
         }
         loop {
             if Instant::now() >= deadline {
                 return Err(ReplicaError::WriteTimeout { received: 0, required: 1 });
             }
-            self.next_ballot();
-            let promises = match self.ask(Phase::Prepare(self.ballot), deadline).await? {
+            let ballot = self.next_ballot();
+            let promises = match self.ask(&Phase::Prepare(ballot), deadline).await? {
                 Said::Yes(promises) => promises,
-                Said::Later { promised, .. } => {
-                    self.give_way(promised).await;
+                Said::No { later, .. } => {
+                    self.give_way(later).await;
                     continue;
                 }
             };
             if let Some(own) = promises.iter().find_map(|promise| self.own(promise.origin)) {
                 // Somebody else has made it good, and knows nothing of the level that is asked for here.
-                self.write(Some(own), self.levels, deadline).await.map_err(of_what_is_chosen)?;
+                let patience = deadline.saturating_duration_since(Instant::now());
+                let written = self.replicas.write(own, self.level, patience).await;
+                written.map_err(of_what_is_chosen)?;
                 return Ok(Ready::Made);
             }
+            let timestamps = promises.iter().flat_map(|promise| {
+                [promise.timestamp, promise.accepted.as_ref().map_or(0, |accepted| accepted.timestamp)]
+            });
+            self.timestamp = timestamps.fold(self.timestamp, i64::max);
             let committed = promises.iter().map(|promise| promise.committed).max().unwrap_or_default();
             let accepted = promises.into_iter().filter_map(|promise| promise.accepted);
             let unfinished = accepted.max_by_key(|accepted| accepted.ballot);
+            // One that others know to be committed may not be written where it was accepted.
             let is_unfinished = |accepted: &Proposal| {
-                accepted.ballot > committed && !self.replicas.has_planted(Plant::AcceptedPassedOver)
+                accepted.ballot >= committed && !self.replicas.has_planted(Plant::AcceptedPassedOver)
             };
             match unfinished.filter(|accepted| is_unfinished(accepted)) {
                 Some(proposal) => {
                     let is_own = self.own(proposal.origin).is_some();
-                    if self.finish(proposal, is_own, deadline).await? == Settled::Done && is_own {
-                        return Ok(Ready::Made);
+                    match self.finish(proposal, ballot, deadline).await? {
+                        Settled::Done if is_own => return Ok(Ready::Made),
+                        // What it has made good came behind what was proposed here.
+                        Settled::Done if self.is_in_doubt() => return Err(ReplicaError::InDoubt),
+                        Settled::Done | Settled::Again => self.attempt_count += 1,
+                    }
+                    if let Some(promised) = &mut self.promised {
+                        // This node's replica may have missed what came before.
+                        promised.on_own_rows = false;
+                        return Ok(Ready::ToDecide);
                     }
                 }
                 // Others have changed it since, and what they have made good may have been ours.
@@ -196,132 +233,161 @@ impl Agreement {
                     return Err(ReplicaError::InDoubt);
                 }
                 None => {
-                    self.is_promised = true;
+                    let on_own_rows = self.attempt_count == 0 && !self.is_in_doubt();
+                    self.promised = Some(Promised { ballot, known: None, on_own_rows });
                     return Ok(Ready::ToDecide);
                 }
             }
         }
     }
 
-    /// Waits until no other node is to be expected to come between; `None` when nobody says whose turn it is.
-    async fn wait_for_turn(&self, deadline: Instant) -> Option<turn::Turn> {
-        let (plan, requirement) =
-            self.replicas.admit(self.table, self.key.token, self.levels.agreement).ok()?;
-        let nodes = self.who_agree(&plan, &requirement);
-        let giver = turn::giver_among(&self.replicas, nodes, self.key.token)?;
-        let place = (self.table, self.key.clone());
-        turn::wait_for(&self.replicas, giver, place, deadline).await
-    }
-
     /// The change that was proposed here under that ballot.
-    fn own(&self, origin: Ballot) -> Option<Mutation> {
-        self.in_doubt.iter().find(|(own, _)| *own == origin).map(|(_, mutation)| mutation.clone())
+    fn own(&self, origin: Ballot) -> Option<Vec<Mutation>> {
+        self.in_doubt.iter().find(|(own, _)| *own == origin).map(|(_, mutations)| mutations.clone())
     }
 
-    /// Makes good what somebody has left unfinished, or what was proposed here.
+    /// Makes good what somebody has left unfinished, or what was proposed here, behind a ballot that was promised.
     async fn finish(
         &mut self,
         mut proposal: Box<Proposal>,
-        is_own: bool,
+        promised: Ballot,
         deadline: Instant,
     ) -> Result<Settled, ReplicaError> {
         trace::note(|| "Finishing incomplete paxos round".into());
-        proposal.ballot = self.ballot;
+        let is_own = self.own(proposal.origin).is_some();
+        proposal.ballot = promised;
         if proposal.planned_on < self.truncated_at() {
             // It came before the table was emptied.
-            proposal.mutation = None;
+            proposal.mutations.clear();
         }
-        match self.ask(Phase::Propose(proposal.clone()), deadline).await? {
-            Said::Later { promised, .. } => {
-                self.give_way(promised).await;
+        let (next, known, seen) = (self.ballot_behind(promised), None, Vec::new());
+        let proposing = Proposing { proposal: proposal.clone(), next, known, seen };
+        match self.ask(&Phase::Propose(proposing), deadline).await? {
+            Said::No { later, .. } => {
+                self.give_way(later).await;
                 Ok(Settled::Again)
             }
             Said::Yes(_) => {
-                let agreement = self.levels.agreement;
-                let levels =
-                    if is_own { self.levels } else { ConditionalLevels { agreement, write: agreement } };
-                let written = self.write(proposal.mutation.clone(), levels, deadline).await;
+                let written = self.write(proposal, &[self.level], deadline).await;
                 written.map_err(|error| if is_own { of_what_is_chosen(error) } else { error })?;
-                self.tell_committed(proposal);
                 Ok(Settled::Done)
             }
         }
     }
 
-    /// Proposes a change, or that there is none, as it was decided on what was read since all was ready; writes what is
-    /// chosen.
+    /// Proposes changes one after the other, or that there are none, as they were decided since all was ready on what
+    /// was seen; writes what is chosen, at these levels.
     ///
     /// # Errors
-    /// Too few replicas live or have answered. The change may have been made, or may be yet; it will be after `Chosen`.
+    /// Too few replicas live or have answered. The changes may have been made, or may be yet; they will be after
+    /// `Chosen`.
     ///
     /// # Cancel safety
-    /// Dropped, it may have been made, or may be yet.
+    /// Dropped, they may have been made, or may be yet.
     pub(crate) async fn settle(
         &mut self,
-        mutation: Option<Mutation>,
+        mutations: Vec<Mutation>,
+        seen: Vec<Seen>,
+        levels: &[Consistency],
         deadline: Instant,
     ) -> Result<Settled, ReplicaError> {
         // Once for each promise: a second proposal under one ballot could be another one.
-        assert!(std::mem::take(&mut self.is_promised), "what is proposed was decided under a promise");
-        if mutation.is_none() && self.replicas.has_planted(Plant::RefusedUnproposed) {
+        let promised = self.promised.take().expect("what is proposed was decided under a promise");
+        if mutations.is_empty() && self.replicas.has_planted(Plant::RefusedUnproposed) {
             return Ok(Settled::Done);
         }
-        let (ballot, planned_on) = (self.ballot, self.replicas.planned_on());
-        let proposal = Box::new(Proposal { ballot, origin: ballot, planned_on, mutation: mutation.clone() });
+        let Promised { ballot, known, .. } = promised;
+        let (planned_on, timestamp) = (self.replicas.planned_on(), self.timestamp);
+        let proposal =
+            Proposal { ballot, origin: ballot, planned_on, timestamp, mutations: mutations.clone() };
+        let proposal = Box::new(proposal);
         // From here on nobody knows, until enough have answered.
-        self.in_doubt.extend(mutation.clone().map(|mutation| (ballot, mutation)));
-        match self.ask(Phase::Propose(proposal.clone()), deadline).await? {
-            Said::Later { promised, by_any } => {
+        if !mutations.is_empty() {
+            self.in_doubt.push((ballot, mutations.clone()));
+        }
+        let proposing =
+            Proposing { proposal: proposal.clone(), next: self.ballot_behind(ballot), known, seen };
+        let asked = self.ask(&Phase::Propose(proposing), deadline).await;
+        if matches!(asked, Err(ReplicaError::Unavailable { .. })) {
+            self.in_doubt.retain(|(own, _)| *own != ballot);
+        }
+        match asked? {
+            Said::No { later, by_any } => {
                 if !by_any {
                     self.in_doubt.retain(|(own, _)| *own != ballot);
                 }
-                self.give_way(promised).await;
+                self.give_way(later).await;
                 Ok(Settled::Again)
             }
             Said::Yes(_) => {
                 // What was proposed before can not be chosen any more.
                 self.in_doubt.clear();
-                self.write(mutation, self.levels, deadline).await.map_err(of_what_is_chosen)?;
-                self.tell_committed(proposal);
-                // Behind the commit, so that the next one finds nothing unfinished.
-                self.turn = None;
+                self.attempt_count = 0;
+                self.write(proposal, levels, deadline).await.map_err(of_what_is_chosen)?;
                 Ok(Settled::Done)
             }
         }
     }
 
-    /// Writes what is chosen, at the level that the client asks for and at that of the agreement in any case: else the
-    /// next one would have to make it good again.
+    /// Writes what is chosen, at the levels that clients ask for and at that of the agreement in any case: else the
+    /// next one would have to make it good again. Then it is committed, and this node may propose what comes next.
     async fn write(
-        &self,
-        mutation: Option<Mutation>,
-        levels: ConditionalLevels,
+        &mut self,
+        proposal: Box<Proposal>,
+        levels: &[Consistency],
         deadline: Instant,
     ) -> Result<(), ReplicaError> {
-        let Some(mutation) = mutation else { return Ok(()) };
-        let (plan, agreed) = self.replicas.admit(self.table, self.key.token, levels.agreement)?;
-        let wanted = Requirement::of(levels.write, plan.factors);
-        let implies = |one: &Requirement, other| one.implies(other, plan.factors.center_count);
-        let first = if implies(&wanted, &agreed) { levels.write } else { levels.agreement };
-        let second = (first != levels.write && !implies(&agreed, &wanted)).then_some(levels.write);
-        for level in [Some(first), second].into_iter().flatten() {
-            let patience = deadline.saturating_duration_since(Instant::now());
-            self.replicas.write(vec![mutation.clone()], level, patience).await?;
+        if !proposal.mutations.is_empty() {
+            for level in self.to_be_met(levels)? {
+                let patience = deadline.saturating_duration_since(Instant::now());
+                self.replicas.write(proposal.mutations.clone(), level, patience).await?;
+            }
+        }
+        self.tell_committed(proposal.clone());
+        let bytes: usize = proposal.mutations.iter().map(|mutation| mutation.as_encoded().len()).sum();
+        if bytes <= KNOWN_BYTES_MAX {
+            let ballot = proposal.ballot.next();
+            self.promised = Some(Promised { ballot, known: Some(proposal), on_own_rows: true });
         }
         Ok(())
     }
 
-    fn next_ballot(&mut self) {
-        let given = self.replicas.shard.local().timestamps().next_after_all();
-        let node = self.replicas.view.host_of(self.replicas.view.here());
-        self.ballot = ballot_after(self.heard, given, node);
-        (self.heard, self.is_promised) = (self.ballot, false);
+    /// The least of levels that together mean all of these, and that of the agreement.
+    fn to_be_met(&self, levels: &[Consistency]) -> Result<Vec<Consistency>, ReplicaError> {
+        let (plan, agreed) = self.replicas.admit(self.table, self.key.token, self.level)?;
+        let implies = |one: &Requirement, other: &Requirement| one.implies(other, plan.factors.center_count);
+        let mut wanted = vec![(self.level, agreed)];
+        for level in levels {
+            let requirement = Requirement::of(*level, plan.factors);
+            if wanted.iter().any(|(_, other)| implies(other, &requirement)) {
+                continue;
+            }
+            wanted.retain(|(_, other)| !implies(&requirement, other));
+            wanted.push((*level, requirement));
+        }
+        Ok(wanted.into_iter().map(|(level, _)| level).collect())
     }
 
-    /// Lets others go first for a moment: longer from try to try.
-    async fn give_way(&mut self, promised: Ballot) {
-        self.heard = self.heard.max(promised);
+    /// A ballot that is later than all that were heard of.
+    fn next_ballot(&mut self) -> Ballot {
+        let given = self.replicas.shard.local().timestamps().next_after_all();
+        let node = self.replicas.view.host_of(self.replicas.view.here());
+        self.heard = ballot_after(self.heard, given, node);
+        self.heard
+    }
+
+    /// The ballot that is promised with what is accepted under this one.
+    fn ballot_behind(&mut self, ballot: Ballot) -> Ballot {
+        let next = ballot.next();
+        self.heard = self.heard.max(next);
+        next
+    }
+
+    /// Lets others go first for a moment: longer from try to try. Who only had something else is not waited for.
+    async fn give_way(&mut self, promised: Option<Ballot>) {
         self.attempt_count += 1;
+        let Some(promised) = promised else { return };
+        self.heard = self.heard.max(promised);
         let shard = self.replicas.shard.local();
         shard.timestamps().hear(promised.micros());
         let longest = BACKOFF_MAX.min(Duration::from_millis(1 << self.attempt_count.min(10)));
@@ -336,11 +402,9 @@ impl Agreement {
     /// Tells the replicas that a quorum has what was accepted. Who does not hear it has it made good once more, which
     /// changes nothing.
     fn tell_committed(&self, proposal: Box<Proposal>) {
-        let agreed = self.replicas.admit(self.table, self.key.token, self.levels.agreement);
-        let Ok((plan, requirement)) = agreed else { return };
-        let deadline = Instant::now() + self.patience;
-        let phase = Phase::Commit(proposal);
-        let told = self.who_agree(&plan, &requirement).into_iter();
+        let agree = who_agree_on(&self.replicas, self.table, self.key.token, self.level);
+        let (phase, deadline) = (Phase::Commit(proposal), Instant::now() + self.patience);
+        let told = agree.into_iter().flatten();
         let told: Vec<_> = told.map(|node| self.ask_one(node, phase.clone(), deadline)).collect();
         runtime::spawn_local(
             "a commit",
@@ -350,25 +414,30 @@ impl Agreement {
         );
     }
 
-    /// Asks all replicas that are to agree, and waits until a quorum has done it, or can not any more.
-    async fn ask(&self, phase: Phase, deadline: Instant) -> Result<Said, ReplicaError> {
-        let level = self.levels.agreement;
+    /// Asks all replicas that are to agree, and waits until a quorum has done it, or can not any more. What was decided
+    /// on this node's own rows it accepts itself when that makes a quorum: else it alone might have what was decided on
+    /// rows that the others know better, and it would be made good.
+    async fn ask(&self, phase: &Phase, deadline: Instant) -> Result<Said, ReplicaError> {
+        let level = self.level;
         let (plan, requirement) = self.replicas.admit(self.table, self.key.token, level)?;
         let view = &self.replicas.view;
-        let asked = self.who_agree(&plan, &requirement);
+        let asked = who_agree(&self.replicas, &plan, &requirement);
         let centers = asked.iter().map(|node| view.center_of(*node));
         let mut tally = Tally::new(requirement, Counted::none(plan.factors), centers);
-        let mut answers: FuturesUnordered<_> = asked
-            .iter()
-            .map(|node| {
-                let (node, word) = (*node, self.ask_one(*node, phase.clone(), deadline));
-                async move { (node, word.await) }
-            })
-            .collect();
-        let (mut promises, mut later, mut by_any) = (Vec::new(), None::<Ballot>, false);
-        while !tally.is_decided()
-            && let Ok(Some((node, word))) = timeout_at(deadline, answers.next()).await
-        {
+        let waits = matches!(phase, Phase::Propose(proposing) if !proposing.seen.is_empty());
+        let mut own = asked.iter().copied().find(|node| waits && *node == view.here());
+        let ask_one = |node: NodeIndex| {
+            let word = self.ask_one(node, phase.clone(), deadline);
+            async move { (node, word.await) }
+        };
+        let at_once = asked.iter().copied().filter(|node| Some(*node) != own);
+        let mut answers: FuturesUnordered<_> = at_once.map(ask_one).collect();
+        let (mut promises, mut later, mut by_any, mut differs) = (Vec::new(), None::<Ballot>, false, false);
+        while !tally.is_decided() {
+            if let Some(node) = own.take_if(|node| tally.would_be_enough(view.center_of(*node))) {
+                answers.push(ask_one(node));
+            }
+            let Ok(Some((node, word))) = timeout_at(deadline, answers.next()).await else { break };
             let said = match word {
                 Ok(Word::Promised(promise)) => {
                     promises.push(promise);
@@ -380,6 +449,10 @@ impl Agreement {
                 }
                 Ok(Word::Refused(promised)) => {
                     later = later.max(Some(promised));
+                    Err(Missed::Silent { was_sent: true })
+                }
+                Ok(Word::Differs) => {
+                    differs = true;
                     Err(Missed::Silent { was_sent: true })
                 }
                 Err(missed) => {
@@ -395,21 +468,10 @@ impl Agreement {
         // Those who have not answered were asked, or may be yet.
         by_any |= !answers.is_empty();
         tally.note_sent(!answers.is_empty());
-        match later {
-            Some(promised) => Ok(Said::Later { promised, by_any }),
-            None => Err(tally.write_outcome(level).err().unwrap_or(ReplicaError::InDoubt)),
+        match later.is_some() || differs {
+            true => Ok(Said::No { later, by_any }),
+            false => Err(tally.write_outcome(level).err().unwrap_or(ReplicaError::InDoubt)),
         }
-    }
-
-    /// The replicas that are to agree: of another data centre none at `LOCAL_SERIAL`, and none that is getting its
-    /// rows, of which nobody knows what it had promised.
-    fn who_agree(&self, plan: &Plan<'_>, requirement: &Requirement) -> Vec<NodeIndex> {
-        let view = &self.replicas.view;
-        let here = view.center_of(view.here());
-        let is_one = |node: &NodeIndex| {
-            view.has_rows(*node) && (!requirement.is_local() || view.center_of(*node) == here)
-        };
-        plan.nodes.iter().copied().filter(is_one).collect()
     }
 
     /// Asks one replica.
@@ -419,9 +481,9 @@ impl Agreement {
         phase: Phase,
         deadline: Instant,
     ) -> LocalBoxFuture<'static, Result<Word, Missed>> {
-        let request = PaxosRequest { table: self.table, key: self.key.clone(), phase };
         let Some(peer) = self.replicas.view.peer(node) else {
             let (shard, planned_on) = (self.replicas.shard.clone(), self.replicas.planned_on());
+            let request = PaxosRequest { table: self.table, key: self.key.clone(), phase };
             let agreeing = async move { replica::agree(&shard, planned_on, request).await };
             // A task, so that it goes on when the others were enough.
             let agreeing = runtime::spawn_local(
@@ -437,6 +499,7 @@ impl Agreement {
             }
             .boxed_local();
         };
+        let request = PaxosRequest { table: self.table, key: self.key.clone(), phase };
         let answer = self.replicas.ask(peer, [self.table], deadline, |out| Request::put_paxos(&request, out));
         async move {
             match answer.await? {
@@ -454,6 +517,7 @@ fn word_of(answer: PaxosAnswer) -> Word {
         PaxosAnswer::Promised(promise) => Word::Promised(promise),
         PaxosAnswer::Done => Word::Done,
         PaxosAnswer::Refused(promised) => Word::Refused(promised),
+        PaxosAnswer::Differs => Word::Differs,
     }
 }
 

@@ -17,7 +17,7 @@
 //! | how is a write carried to them? | `write.rs` |
 //! | how do their rows become one answer? | `read.rs` |
 //! | how do they agree on a conditional change? | `agreement.rs` |
-//! | and how do nodes not outbid each other? | `turn.rs` |
+//! | and which of them decides about it? | `deciders.rs` |
 //! | which of them counts what is added to counters? | `counting.rs` |
 //! | how often did answers differ? | `read_repairs.rs` |
 //! | when is one more replica asked? | `speculation.rs` |
@@ -39,6 +39,7 @@
 
 pub(crate) mod agreement;
 mod counting;
+pub(crate) mod deciders;
 mod equal;
 mod error;
 mod filling;
@@ -64,7 +65,6 @@ mod slots;
 mod speculation;
 mod traced;
 mod truncate;
-mod turn;
 mod view;
 mod write;
 

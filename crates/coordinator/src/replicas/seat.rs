@@ -24,6 +24,7 @@ use super::marks::{Marks, ShardMarks};
 use super::speculation::Latencies;
 use super::{ReadRepairs, Remote, ReplicaService, Replicas, RingView, Way};
 use crate::Timeouts;
+use crate::conditional::Agreements;
 
 /// Nothing more is sent to a node that takes nothing while so much waits.
 const UNSENT_BYTES_MAX: usize = 16 << 20;
@@ -42,6 +43,7 @@ pub struct RingSeat {
     read_repairs: Arc<ReadRepairs>,
     /// Logged batches that others need not keep any more and are not told of yet, by who keeps them.
     pub(super) let_go: RefCell<BTreeMap<Uuid, Vec<Uuid>>>,
+    agreements: Agreements,
     seen: RefCell<Option<Seen>>,
 }
 
@@ -111,6 +113,7 @@ impl RingSeat {
             marks,
             read_repairs,
             let_go,
+            agreements: Agreements::default(),
             seen,
         });
         // Without one of these, replicas would go on lacking what was acknowledged, and nobody would see it.
@@ -125,6 +128,17 @@ impl RingSeat {
     pub(crate) fn answer(&self, handed: UnboundedReceiver<Handed>, service: ReplicaService) {
         let answering = answer_all(handed, Rc::clone(&self.node), Rc::new(service));
         runtime::spawn_local("connections of other nodes", while_in_ring(self.known.clone(), answering));
+    }
+
+    /// Decides about what comes to the shard, from now on.
+    pub(crate) fn decide(&self, deciding: impl Future<Output = ()> + 'static) {
+        let deciding = while_in_ring(self.known.clone(), Box::pin(deciding));
+        runtime::spawn_local("conditional changes of others", deciding);
+    }
+
+    /// The agreements that nobody has claimed now.
+    pub(crate) fn agreements(&self) -> &Agreements {
+        &self.agreements
     }
 
     /// The way to this node's shards.

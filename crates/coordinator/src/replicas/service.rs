@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::traced::Received;
 use super::{Marks, RingSeat};
 use crate::batch_keeper::BatchKeeper;
+use crate::conditional::Deciders;
 
 /// Carries out what other nodes ask of this shard's replicas.
 pub struct ReplicaService {
@@ -24,6 +25,8 @@ pub struct ReplicaService {
     known: Option<Known>,
     /// Who keeps logged batches of others, in a ring.
     keeper: Option<Rc<BatchKeeper>>,
+    /// Who decides about conditional changes, in a ring.
+    deciders: Option<Deciders>,
     /// Where it is noted what others write, in a ring.
     marks: Option<Marks>,
     /// Has a permit for each request that may wait for the schema.
@@ -63,16 +66,17 @@ impl ReplicaService {
         ReplicaService::answering(shard, Some(known))
     }
 
-    /// That of a seat, which keeps logged batches of others.
-    pub(crate) fn of_seat(seat: &RingSeat, keeper: BatchKeeper) -> ReplicaService {
+    /// That of a seat, which keeps logged batches of others, and decides about conditional changes.
+    pub(crate) fn of_seat(seat: &RingSeat, keeper: BatchKeeper, deciders: Deciders) -> ReplicaService {
         let service = ReplicaService::of_node(seat.shard().clone(), seat.known().clone());
-        ReplicaService { keeper: Some(Rc::new(keeper)), marks: Some(seat.marks().clone()), ..service }
+        let (keeper, marks) = (Some(Rc::new(keeper)), Some(seat.marks().clone()));
+        ReplicaService { keeper, deciders: Some(deciders), marks, ..service }
     }
 
     fn answering(shard: ShardHandle, known: Option<Known>) -> ReplicaService {
         let waiting = Arc::new(Semaphore::new(WAITING_MAX));
-        let (keeper, marks) = (None, None);
-        ReplicaService { shard, known, keeper, marks, waiting, unreadable: Seldom::default() }
+        let (keeper, deciders, marks) = (None, None, None);
+        ReplicaService { shard, known, keeper, deciders, marks, waiting, unreadable: Seldom::default() }
     }
 
     /// If that node is killed, others may not have been asked for it.
@@ -103,7 +107,7 @@ impl Service for ReplicaService {
         };
         self.note(host, &asked);
         let (shard, known, planned_on) = (self.shard.clone(), self.known.clone(), asked.planned_on);
-        let keeper = self.keeper.clone();
+        let (keeper, deciders) = (self.keeper.clone(), self.deciders.clone());
         let waits = match self.has_to_wait(planned_on.truncated_at) {
             Ok(waits) => waits,
             // It is declined.
@@ -119,11 +123,14 @@ impl Service for ReplicaService {
                     known.schema_is_here(planned_on.truncated_at).await;
                     drop(turn);
                 }
-                match (keeper, asked) {
-                    (Some(keeper), Asked { planned_on, request: Request::Batch(request), .. }) => {
+                match (keeper, deciders, asked) {
+                    (Some(keeper), _, Asked { planned_on, request: Request::Batch(request), .. }) => {
                         Answer::Written(keeper.carry_out(planned_on.schema_epoch, request).await)
                     }
-                    (_, asked) => replica::carry_out(&shard, asked).await,
+                    (_, Some(deciders), Asked { request: Request::Decide(deciding), .. }) => {
+                        deciders.ask(shard.shards().owner(deciding.key.token), *deciding).await
+                    }
+                    (_, _, asked) => replica::carry_out(&shard, asked).await,
                 }
             };
             // Nobody waits for it after that. A write that has begun goes on.

@@ -483,6 +483,13 @@ impl Tally {
         self.requirement.would_gain(&self.done, center)
     }
 
+    /// Would one more of a data centre be enough?
+    pub(super) fn would_be_enough(&self, center: usize) -> bool {
+        let mut done = self.done.clone();
+        done.add(center);
+        self.requirement.shortage(&done).is_none()
+    }
+
     pub(super) fn is_enough(&self) -> bool {
         self.requirement.shortage(&self.done).is_none()
     }

@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use read::PartitionRows;
 use schema::{Column, ColumnId, Table};
 use types::CqlType;
 
+use super::carried::FoundRows;
 use super::conditions::Shows;
 use super::plan::Condition;
+use crate::QueryError;
 use crate::response::{ColumnSpec, RowSink, RowsBody, RowsResult, metadata_id};
 use crate::scope::{Receiver, TableNames};
 use crate::select::{ComputedRows, RowView, Source, projection, source_of};
@@ -66,36 +69,57 @@ pub(crate) fn applied(table: &Table) -> RowsResult {
     result(vec![applied_column(&TableNames::of(table))], rows)
 }
 
-/// It was not, and this is what is there; `None` when there is nothing.
+/// It was not, and these are the cells of what is there; `None` when there is nothing.
+///
+/// # Errors
+/// They are not as many as the columns.
 pub(crate) fn not_applied(
     table: &Table,
     shown: &ShownColumns,
-    found: Option<&(PartitionRows, Shows)>,
-) -> RowsResult {
+    found: Option<FoundRows>,
+) -> Result<RowsResult, QueryError> {
     let names = TableNames::of(table);
     let (mut columns, mut rows) = (vec![applied_column(&names)], ComputedRows::default());
-    let Some((partition, shows)) = found else {
+    let Some(found) = found else {
         rows.cell(Some(FALSE));
         rows.end_row();
-        return result(columns, rows);
+        return Ok(result(columns, rows));
     };
+    columns.extend(shown.of(table).into_iter().map(|column| Receiver::column(&names, column).spec()));
+    for cells in found {
+        if cells.len() + 1 != columns.len() {
+            return Err(QueryError::Server("what was decided shows other columns".to_owned()));
+        }
+        rows.cell(Some(FALSE));
+        cells.iter().for_each(|cell| rows.cell(cell.as_deref()));
+        rows.end_row();
+    }
+    Ok(result(columns, rows))
+}
+
+/// The cells of what is there, of the columns that are shown.
+pub(crate) fn found_rows(
+    table: &Table,
+    shown: &ShownColumns,
+    (partition, shows): &(PartitionRows, Shows),
+) -> FoundRows {
     let shown = shown.of(table);
     let projection = projection(table, &shown.iter().map(|column| column.id).collect::<BTreeSet<_>>());
     let sources: Vec<Source> =
         shown.iter().map(|column| source_of(&projection, column.id, column.kind)).collect();
-    columns.extend(shown.iter().map(|column| Receiver::column(&names, column).spec()));
     let (mut view, mut scratch) = (RowView::new(&projection), Vec::new());
     view.enter_partition(partition);
+    let mut found = Vec::new();
     for row in partition.shown_rows() {
         view.enter_row(row);
-        rows.cell(Some(FALSE));
-        for source in &sources {
+        let cells = sources.iter().map(|source| {
             let is_hidden = matches!(source, Source::Regular(_)) && !shows.regulars;
-            rows.cell(if is_hidden { None } else { view.value(*source, &mut scratch) });
-        }
-        rows.end_row();
+            let value = if is_hidden { None } else { view.value(*source, &mut scratch) };
+            value.map(Bytes::copy_from_slice)
+        });
+        found.push(cells.collect());
     }
-    result(columns, rows)
+    found
 }
 
 fn applied_column(names: &TableNames) -> ColumnSpec {

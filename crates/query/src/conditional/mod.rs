@@ -7,15 +7,19 @@
 //!                   └─ no ──► [applied] false, and the rows as they are
 //! ```
 //!
+//! In a ring all of this may be done on another node, to which the statement is carried (`carried.rs`).
+//!
 //! How nobody else decides on the same partition meanwhile is the coordinator's business. The words of refusals, and
 //! which columns an answer shows, are Cassandra's: `CQL3CasRequest`, `ColumnCondition` and `ModificationStatement` of
 //! Cassandra 5.0.
 
 mod answer;
 mod bound_test;
+mod carried;
 mod conditions;
 mod plan;
 
-pub(crate) use answer::{ShownColumns, applied, not_applied};
+pub(crate) use answer::{ShownColumns, applied, found_rows, not_applied};
+pub(crate) use carried::{CarriedChange, CarriedStatement, Decision, pack, unpack};
 pub(crate) use conditions::Conditions;
 pub(crate) use plan::{Condition, plan_condition};

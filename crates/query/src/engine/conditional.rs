@@ -3,20 +3,28 @@
 use std::cell::{Cell, OnceCell};
 use std::future::Future;
 use std::pin::pin;
+use std::rc::Rc;
 
+use bytes::Bytes;
 use coordinator::{
-    ClaimedPartition, ConditionalLevels, Consistency, CoordinatorError, Ready, Settled, TimeoutKind,
+    ClaimedPartition, ConditionalLevels, Consistency, CoordinatorError, Decider, Settled, TimeoutKind,
 };
+use futures_util::future::LocalBoxFuture;
 use read::{PartitionRows, ReadCommand};
 use rows::PartitionKey;
 use schema::Table;
 
 use super::Inner;
-use crate::conditional::{Conditions, ShownColumns, applied, not_applied};
+use crate::conditional::{
+    CarriedChange, CarriedStatement, Conditions, Decision, ShownColumns, applied, found_rows, not_applied,
+    pack, unpack,
+};
 use crate::error::refuse;
+use crate::functions::Environment;
 use crate::memory::AnswerRoom;
 use crate::modify::{Basis, BatchPlan, Changes, Elements, ModifyPlan, Writer, read_whole};
-use crate::request::QueryOptions;
+use crate::prepare::{Body, Planned, PreparedText};
+use crate::request::{BatchQuery, BatchStatement, QueryOptions, Values};
 use crate::response::{Response, ResponseKind};
 use crate::restrictions::{Rows, StatementType};
 use crate::terms::Bindings;
@@ -39,6 +47,37 @@ struct Request<'a> {
     shown: ShownColumns,
 }
 
+/// Where a change with a condition comes from: what is told to the node that decides about it.
+#[derive(Clone, Copy)]
+pub(super) enum Origin<'a> {
+    /// A statement of its own, with the values of the request, and the keyspace of its unqualified names.
+    Statement(Source<'a>, Option<&'a str>),
+    /// A BATCH message, and the same.
+    Batch(&'a [BatchStatement], Option<&'a str>),
+}
+
+/// Where the plan of a statement comes from.
+#[derive(Clone, Copy)]
+pub(super) enum Source<'a> {
+    /// Its text.
+    Text(&'a str),
+    /// It was prepared, under this id.
+    Prepared(&'a [u8; 16]),
+}
+
+impl<'a> Source<'a> {
+    fn of(query: &'a BatchQuery) -> Source<'a> {
+        match query {
+            BatchQuery::Text(text) => Source::Text(text),
+            BatchQuery::Prepared(id) => Source::Prepared(id),
+        }
+    }
+
+    pub(super) fn is_prepared(self) -> bool {
+        matches!(self, Source::Prepared(_))
+    }
+}
+
 impl Inner {
     /// Carries out a batch that was written as one statement, of which one at least has a condition.
     pub(super) async fn batch_statement_if(
@@ -47,15 +86,10 @@ impl Inner {
         bindings: &Bindings<'_>,
         options: &QueryOptions,
         room: &mut AnswerRoom,
+        origin: Origin<'_>,
     ) -> Result<Response, QueryError> {
-        // Those that have constants of their own, and none of the batch's markers.
-        let own: Vec<Option<Bindings<'_>>> =
-            plan.statements.iter().map(|entry| plan.bind_constants(entry, bindings)).collect();
-        let parts = plan.statements.iter().zip(&own);
-        let parts: Vec<Part<'_>> = parts
-            .map(|(entry, own)| Part { plan: &entry.plan, bindings: own.as_ref().unwrap_or(bindings) })
-            .collect();
-        self.change_if(&parts, true, options, room).await
+        let own = own_bindings(plan, bindings);
+        self.change_if(&parts_of(plan, bindings, &own), true, options, room, origin).await
     }
 
     /// Makes the changes of all parts if all of their conditions hold.
@@ -65,38 +99,173 @@ impl Inner {
         is_batch: bool,
         options: &QueryOptions,
         room: &mut AnswerRoom,
+        origin: Origin<'_>,
     ) -> Result<Response, QueryError> {
         let request = self.bind_request(parts, is_batch).await?;
         let levels = self.levels_of(options, request.table)?;
-        let now = self.now(options);
+        let decision = match self.decide_elsewhere(&request, levels, options, origin).await? {
+            Some(decision) => decision,
+            None => self.decide(&request, levels, self.now(options), room).await?,
+        };
+        Ok(rows(match decision {
+            Decision::Applied => applied(request.table),
+            Decision::NotApplied(found) => not_applied(request.table, &request.shown, found)?,
+        }))
+    }
+
+    /// Has it decided where its partition is decided about; `None` when that is here.
+    async fn decide_elsewhere(
+        &self,
+        request: &Request<'_>,
+        levels: ConditionalLevels,
+        options: &QueryOptions,
+        origin: Origin<'_>,
+    ) -> Result<Option<Decision>, QueryError> {
+        let (table, key, refused) =
+            (request.table.id(), &request.key, |error: CoordinatorError| refused(error, levels));
+        if coordinator::decides_here(&self.coordinator, table, key, levels.agreement).map_err(refused)? {
+            return Ok(None);
+        }
+        let statements = match origin {
+            Origin::Statement(source, keyspace) => vec![(source, keyspace, &options.values)],
+            Origin::Batch(statements, keyspace) => {
+                statements.iter().map(|one| (Source::of(&one.query), keyspace, &one.values)).collect()
+            }
+        };
+        let statements =
+            statements.into_iter().map(|(source, keyspace, values)| self.carried(source, keyspace, values));
+        let change = CarriedChange {
+            statements: statements.collect::<Result<_, _>>()?,
+            is_batch: matches!(origin, Origin::Batch(..)),
+            consistency: options.consistency,
+            serial_consistency: options.serial_consistency,
+            now_in_seconds: options.now_in_seconds,
+        };
+        let carrying =
+            coordinator::decide_elsewhere(&self.coordinator, table, key, levels.agreement, pack(&change));
+        let decision = carrying.await.map_err(|error| match error {
+            CoordinatorError::InDoubt => late(levels, true),
+            error => refused(error),
+        })?;
+        decision.map(|decision| unpack::<Result<Decision, QueryError>>(&decision)?).transpose()
+    }
+
+    /// A statement for another node.
+    fn carried(
+        &self,
+        source: Source<'_>,
+        keyspace: Option<&str>,
+        values: &Values,
+    ) -> Result<CarriedStatement, QueryError> {
+        let (keyspace, values) = (keyspace.map(str::to_owned), values.clone());
+        match source {
+            Source::Text(text) => Ok(CarriedStatement { id: None, text: text.to_owned(), keyspace, values }),
+            Source::Prepared(id) => {
+                let prepared = self.texts.get(id).ok_or(QueryError::Unprepared { id: *id })?;
+                let (text, keyspace) = (prepared.text.clone(), prepared.keyspace.clone());
+                Ok(CarriedStatement { id: Some(*id), text, keyspace, values })
+            }
+        }
+    }
+
+    /// Decides about what another node, or another shard, has sent.
+    async fn decide_carried(&self, change: CarriedChange) -> Result<Decision, QueryError> {
+        let mut room = self.answers.room_of_its_own();
+        let options = QueryOptions {
+            consistency: change.consistency,
+            serial_consistency: change.serial_consistency,
+            now_in_seconds: change.now_in_seconds,
+            ..QueryOptions::default()
+        };
+        let mut planned = Vec::with_capacity(change.statements.len());
+        for statement in &change.statements {
+            planned.push(self.plan_carried(statement, &mut room).await?);
+        }
+        let environment = Environment::of(self.coordinator.runtime());
+        let mut bound = Vec::with_capacity(planned.len());
+        for (statement, planned) in change.statements.iter().zip(&planned) {
+            bound.push(self.bind_in_batch(&statement.values, planned, &environment).await?);
+        }
+        let no_condition = || QueryError::Server("a statement of another node has no condition".to_owned());
+        if let ([planned], [bindings]) = (&planned[..], &bound[..])
+            && let Body::Batch(plan) = &planned.body
+        {
+            let own = own_bindings(plan, bindings);
+            let parts = parts_of(plan, bindings, &own);
+            return self.decide_parts(&parts, true, &options, &mut room).await;
+        }
+        let mut parts = Vec::with_capacity(planned.len());
+        for (planned, bindings) in planned.iter().zip(&bound) {
+            let Body::Modify(plan) = &planned.body else { return Err(no_condition()) };
+            parts.push(Part { plan, bindings });
+        }
+        if !parts.iter().any(|part| part.plan.condition.is_some()) {
+            return Err(no_condition());
+        }
+        self.decide_parts(&parts, change.is_batch, &options, &mut room).await
+    }
+
+    async fn decide_parts(
+        &self,
+        parts: &[Part<'_>],
+        is_batch: bool,
+        options: &QueryOptions,
+        room: &mut AnswerRoom,
+    ) -> Result<Decision, QueryError> {
+        let request = self.bind_request(parts, is_batch).await?;
+        let levels = self.levels_of(options, request.table)?;
+        self.decide(&request, levels, self.now(options), room).await
+    }
+
+    /// The plan of a statement of another node: one that was prepared there is prepared here, too.
+    async fn plan_carried(
+        &self,
+        statement: &CarriedStatement,
+        room: &mut AnswerRoom,
+    ) -> Result<Rc<Planned>, QueryError> {
+        let CarriedStatement { id, text, keyspace, .. } = statement;
+        let Some(id) = id else {
+            let parsed = self.parse(text, room).await?;
+            let planned = self.plan(&self.coordinator.schema(), parsed, keyspace.as_deref()).await?;
+            return Ok(Rc::new(planned));
+        };
+        if let Some(prepared) = self.prepared_now(id) {
+            return Ok(prepared.planned);
+        }
+        self.texts.put(*id, PreparedText { keyspace: keyspace.clone(), text: text.clone() });
+        Ok(self.prepared(id, room).await?.planned)
+    }
+
+    /// Decides about a change, and makes it when all of its conditions hold.
+    async fn decide(
+        &self,
+        request: &Request<'_>,
+        levels: ConditionalLevels,
+        now: u32,
+        room: &mut AnswerRoom,
+    ) -> Result<Decision, QueryError> {
         let mut deadline = Deadline::of(&self.timeouts, TimeoutKind::Contention);
         let claiming =
             pin!(ClaimedPartition::claim(&self.coordinator, request.table.id(), &request.key, levels));
         let claimed = deadline.within(claiming).await.map_err(|_| late(levels, false))?;
         let mut claimed = claimed.map_err(|error| refused(error, levels))?;
         loop {
-            let was_in_doubt = claimed.is_in_doubt();
-            // Whatever stands in the way is no answer when what was proposed before may be made.
-            let told = |error: QueryError| if was_in_doubt { late(levels, true) } else { error };
-            let read = {
-                let reading = pin!(self.prepare_and_read(&request, &mut claimed, (levels, now), room));
-                deadline.within(reading).await.unwrap_or_else(|_| Err(late(levels, false)))
+            let partition = {
+                let reading = pin!(self.prepare_and_read(request, &mut claimed, (levels, now), room));
+                deadline.within(reading).await.unwrap_or_else(|_| Err(late(levels, false)))?
             };
-            let Read::ToDecide(partition) = read.map_err(told)? else {
-                return Ok(rows(applied(request.table)));
-            };
-            let doubts = Doubts { was_in_doubt, levels };
-            if request.conditions.hold(partition.as_ref()).map_err(told)? {
+            if request.conditions.hold(partition.as_ref())? {
                 let writing =
-                    self.write_claimed(&request, &mut claimed, partition.as_ref(), (doubts, now), room);
-                if writing.await.map_err(told)? == Settled::Done {
-                    return Ok(rows(applied(request.table)));
+                    self.write_claimed(request, &mut claimed, partition.as_ref(), (levels, now), room);
+                if writing.await? == Settled::Done {
+                    return Ok(Decision::Applied);
                 }
                 continue;
             }
             let found = request.conditions.keep_shown(partition);
-            if self.settle(claimed.leave(), doubts, false).await? == Settled::Done {
-                return Ok(rows(not_applied(request.table, &request.shown, found.as_ref())));
+            if self.settle(claimed.leave(), levels, false).await? == Settled::Done {
+                let found = found.map(|found| found_rows(request.table, &request.shown, &found));
+                return Ok(Decision::NotApplied(found));
             }
         }
     }
@@ -108,14 +277,12 @@ impl Inner {
         claimed: &mut ClaimedPartition,
         (levels, now): (ConditionalLevels, u32),
         room: &mut AnswerRoom,
-    ) -> Result<Read, QueryError> {
-        if claimed.ready().await.map_err(|error| refused(error, levels))? == Ready::Made {
-            return Ok(Read::Made);
-        }
+    ) -> Result<Option<PartitionRows>, QueryError> {
+        claimed.ready().await.map_err(|error| refused(error, levels))?;
         let command = request.conditions.command(request.key.clone(), now);
         let claimed = &*claimed;
         let read = async |command: &ReadCommand| claimed.read(command).await;
-        Ok(Read::ToDecide(read_whole(command, levels.agreement, room, read).await?))
+        read_whole(command, levels.agreement, room, read).await
     }
 
     /// The levels that a request asks for, in Cassandra's words where they are none for a change with a condition.
@@ -193,13 +360,13 @@ impl Inner {
         request: &Request<'_>,
         claimed: &mut ClaimedPartition,
         partition: Option<&PartitionRows>,
-        (doubts, now): (Doubts, u32),
+        (levels, now): (ConditionalLevels, u32),
         room: &mut AnswerRoom,
     ) -> Result<Settled, QueryError> {
         let elements = Elements::default();
         let writer = Writer {
             coordinator: &self.coordinator,
-            consistency: doubts.levels.write,
+            consistency: levels.write,
             prepends: &self.prepends,
             timestamp: OnceCell::from(claimed.timestamp()),
             now,
@@ -213,8 +380,8 @@ impl Inner {
         let mut mutations = changes.finish(self.io()).await;
         assert!(mutations.len() <= 1, "a conditional change is of one partition of one table");
         match mutations.pop() {
-            None => self.settle(claimed.leave(), doubts, false).await,
-            Some(mutation) => self.settle(claimed.write(mutation), doubts, true).await,
+            None => self.settle(claimed.leave(), levels, false).await,
+            Some(mutation) => self.settle(claimed.write(mutation), levels, true).await,
         }
     }
 
@@ -222,16 +389,20 @@ impl Inner {
     async fn settle(
         &self,
         settling: impl Future<Output = Result<Settled, CoordinatorError>>,
-        Doubts { was_in_doubt, levels }: Doubts,
+        levels: ConditionalLevels,
         is_write: bool,
     ) -> Result<Settled, QueryError> {
         match Deadline::of(&self.timeouts, TimeoutKind::Write).within(pin!(settling)).await {
-            Err(_) => Err(late(levels, was_in_doubt || is_write)),
+            Err(_) => Err(late(levels, is_write)),
             Ok(Ok(settled)) => Ok(settled),
+            // What may be made is others'.
+            Ok(Err(CoordinatorError::Chosen { .. } | CoordinatorError::InDoubt)) if !is_write => {
+                Err(late(levels, false))
+            }
             Ok(Err(error @ CoordinatorError::Chosen { .. })) => {
                 Err(QueryError::of_write(error, levels.write, WriteType::Cas))
             }
-            Ok(Err(error)) if was_in_doubt || is_write && !error.says_nothing_was_done() => {
+            Ok(Err(error)) if is_write && !error.says_nothing_was_done() => {
                 tracing::debug!(%error, "a conditional change may or may not be made");
                 Err(late(levels, true))
             }
@@ -240,18 +411,30 @@ impl Inner {
     }
 }
 
-/// What is asked for, and whether something that was proposed before may be made.
-#[derive(Clone, Copy)]
-struct Doubts {
-    was_in_doubt: bool,
-    levels: ConditionalLevels,
+impl Decider for Inner {
+    fn decide(self: Rc<Self>, change: Bytes) -> LocalBoxFuture<'static, Bytes> {
+        Box::pin(async move {
+            let decision = match unpack(&change) {
+                Ok(change) => self.decide_carried(change).await,
+                Err(error) => Err(error),
+            };
+            pack(&decision)
+        })
+    }
 }
 
-/// What was read of a claimed partition.
-enum Read {
-    ToDecide(Option<PartitionRows>),
-    /// It need not be: what was proposed before is made.
-    Made,
+/// Of the statements of a batch, the values of those that have constants of their own, and none of the batch's markers.
+fn own_bindings<'a>(plan: &'a BatchPlan, bindings: &'a Bindings<'_>) -> Vec<Option<Bindings<'a>>> {
+    plan.statements.iter().map(|entry| plan.bind_constants(entry, bindings)).collect()
+}
+
+fn parts_of<'a>(
+    plan: &'a BatchPlan,
+    bindings: &'a Bindings<'a>,
+    own: &'a [Option<Bindings<'a>>],
+) -> Vec<Part<'a>> {
+    let parts = plan.statements.iter().zip(own);
+    parts.map(|(entry, own)| Part { plan: &entry.plan, bindings: own.as_ref().unwrap_or(bindings) }).collect()
 }
 
 /// What is told when it is not made.

@@ -13,7 +13,7 @@ use runtime::Piece;
 use schema::Table;
 
 use super::Inner;
-use super::conditional::Part;
+use super::conditional::{Origin, Part, Source};
 use crate::error::refuse;
 use crate::functions::Environment;
 use crate::latencies::RequestKind;
@@ -37,10 +37,10 @@ impl Inner {
         keyspace: Option<&str>,
         options: &QueryOptions,
         room: &mut AnswerRoom,
-        is_prepared: bool,
+        source: Source<'_>,
     ) -> Result<Response, QueryError> {
         let environment = Environment::of(self.coordinator.runtime());
-        let mut bindings = bind(&options.values, &planned.variables, &environment, is_prepared)?;
+        let mut bindings = bind(&options.values, &planned.variables, &environment, source.is_prepared())?;
         bindings.arrange(&planned.variables, self.io()).await;
         if !planned.body.gathers_rows() {
             room.release();
@@ -48,9 +48,11 @@ impl Inner {
         let begun = self.time();
         let response = match &planned.body {
             Body::Select(plan) => self.select(plan, &bindings, options, room).await,
-            Body::Modify(plan) => self.modify(plan, &bindings, options, room).await,
+            Body::Modify(plan) => self.modify(plan, &bindings, options, room, (source, keyspace)).await,
             // Boxed, so that the many reads and writes need no room for what they never do.
-            Body::Batch(plan) => Box::pin(self.batch_statement(plan, &bindings, options, room)).await,
+            Body::Batch(plan) => {
+                Box::pin(self.batch_statement(plan, &bindings, options, room, (source, keyspace))).await
+            }
             Body::Other(kind) => Box::pin(self.other(kind, keyspace, options)).await,
         };
         if let Some(kind) = request_kind(&planned.body, options.consistency) {
@@ -121,10 +123,12 @@ impl Inner {
         bindings: &Bindings<'_>,
         options: &QueryOptions,
         room: &mut AnswerRoom,
+        (source, keyspace): (Source<'_>, Option<&str>),
     ) -> Result<Response, QueryError> {
         if plan.condition.is_some() {
+            let (parts, origin) = ([Part { plan, bindings }], Origin::Statement(source, keyspace));
             // Boxed: most changes have no condition, and need no room for one.
-            return Box::pin(self.change_if(&[Part { plan, bindings }], false, options, room)).await;
+            return Box::pin(self.change_if(&parts, false, options, room, origin)).await;
         }
         match plan.is_of_counters {
             true => check_counting_consistency(options.consistency, &plan.table)?,
@@ -193,9 +197,11 @@ impl Inner {
         bindings: &Bindings<'_>,
         options: &QueryOptions,
         room: &mut AnswerRoom,
+        (source, keyspace): (Source<'_>, Option<&str>),
     ) -> Result<Response, QueryError> {
         if plan.has_conditions {
-            return Box::pin(self.batch_statement_if(plan, bindings, options, room)).await;
+            let origin = Origin::Statement(source, keyspace);
+            return Box::pin(self.batch_statement_if(plan, bindings, options, room, origin)).await;
         }
         check_write_consistency(options.consistency)?;
         let writer = self.writer(options, write_time(&plan.using, bindings)?);
@@ -286,17 +292,18 @@ impl Inner {
             *kind = RequestKind::ConditionalWrite;
             let mut bound = Vec::with_capacity(plans.len());
             for (statement, planned) in statements.iter().zip(&planned) {
-                bound.push(self.bind_in_batch(statement, planned, &environment).await?);
+                bound.push(self.bind_in_batch(&statement.values, planned, &environment).await?);
             }
             let parts = plans.iter().zip(&bound);
             let parts: Vec<Part<'_>> = parts.map(|(plan, bindings)| Part { plan, bindings }).collect();
-            return Box::pin(self.change_if(&parts, true, options, room)).await;
+            let origin = Origin::Batch(statements, keyspace);
+            return Box::pin(self.change_if(&parts, true, options, room, origin)).await;
         }
         check_write_consistency(options.consistency)?;
         let writer = self.writer(options, None);
         let mut changes = Changes::default();
         for ((statement, planned), plan) in statements.iter().zip(&planned).zip(&plans) {
-            let bindings = self.bind_in_batch(statement, planned, &environment).await?;
+            let bindings = self.bind_in_batch(&statement.values, planned, &environment).await?;
             writer.add(plan, &bindings, &mut changes, room).await?;
             piece.give_way().await;
         }
@@ -305,14 +312,14 @@ impl Inner {
         self.apply_batch(batch_type, changes.finish(self.io()).await, &tables, options.consistency).await
     }
 
-    /// The values of a statement of a BATCH message.
-    async fn bind_in_batch<'a>(
+    /// The values of a statement of a BATCH message, or of another node.
+    pub(super) async fn bind_in_batch<'a>(
         &self,
-        statement: &'a BatchStatement,
+        values: &'a Values,
         planned: &Planned,
         environment: &'a Environment<'a>,
     ) -> Result<Bindings<'a>, QueryError> {
-        let bound = Bindings::new(&statement.values, &planned.variables, environment);
+        let bound = Bindings::new(values, &planned.variables, environment);
         let mut bindings = bound.map_err(|count| {
             QueryError::invalid(stdx::brief!(
                 "There were {} markers(?) in CQL but {} bound variables",

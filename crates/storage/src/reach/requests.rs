@@ -13,7 +13,7 @@ use runtime::Plant;
 use schema::TableId;
 use stdx::index_set::IndexSet;
 
-use crate::shard::{VisitingRead, VisitingWrite, claims, counting, turns, write_units};
+use crate::shard::{VisitingRead, VisitingWrite, claims, counting, write_units};
 use crate::{Claim, HashedRow, Lookups, LookupsSent, Outcomes, Shard, ShardHandle, StorageError, Unit, Wait};
 use read::{ReadCommand, ReadPage};
 
@@ -182,54 +182,6 @@ impl ShardHandle {
             Box::pin(self.ask(owner, find)).await?
         };
         Ok(claims::claim(claimable).await)
-    }
-
-    /// Waits for this node's turn to change a partition of that owner by a condition, among other nodes.
-    ///
-    /// # Errors
-    /// `ShardBusy` or `ShardGone`.
-    ///
-    /// # Cancel safety
-    /// Dropped, the place in the queue is given up.
-    pub async fn take_turn(
-        &self,
-        owner: usize,
-        table: TableId,
-        key: PartitionKey,
-    ) -> Result<Claim, StorageError> {
-        let take = move |shard: Rc<Shard>| async move { turns::take(&shard, table, &key).await };
-        self.ask(owner, take).await
-    }
-
-    /// The same for another node: until that says that its turn is [over](ShardHandle::end_turn), or for half a second.
-    ///
-    /// # Errors
-    /// `ShardBusy` or `ShardGone`.
-    ///
-    /// # Cancel safety
-    /// As [`ShardHandle::take_turn`].
-    pub async fn give_turn(
-        &self,
-        owner: usize,
-        table: TableId,
-        key: PartitionKey,
-    ) -> Result<(), StorageError> {
-        let give = move |shard: Rc<Shard>| async move { turns::give(&shard, table, key).await };
-        self.ask(owner, give).await
-    }
-
-    /// Another node's turn is over.
-    ///
-    /// # Errors
-    /// `ShardBusy` or `ShardGone`: it ends by itself.
-    pub async fn end_turn(
-        &self,
-        owner: usize,
-        table: TableId,
-        key: PartitionKey,
-    ) -> Result<(), StorageError> {
-        let end = move |shard: Rc<Shard>| async move { turns::end(&shard, table, &key) };
-        self.on(owner, end).await
     }
 
     /// Writes mutations of a partition that is claimed, as one record. The claim ends when they stand in the log and

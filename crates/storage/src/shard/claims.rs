@@ -33,7 +33,7 @@ const PARTITIONS_MIN: usize = 64;
 pub(crate) type Claimable = Arc<Mutex<()>>;
 
 /// A partition of a table.
-pub(super) type Place = (TableId, PartitionKey);
+type Place = (TableId, PartitionKey);
 
 /// The claims on partitions of a shard.
 #[derive(Default)]
@@ -45,7 +45,7 @@ pub(crate) struct Claims {
 
 /// Partitions that somebody claims.
 #[derive(Default)]
-pub(super) struct Partitions {
+struct Partitions {
     claimed: RefCell<BTreeMap<Place, Weak<Mutex<()>>>>,
     /// When there are so many, those that nobody claims are forgotten.
     sweep_at: Cell<usize>,
@@ -60,7 +60,7 @@ pub struct Claim {
 
 impl Partitions {
     /// The partition, to be claimed by [`claim`].
-    pub(super) fn get(&self, table: TableId, key: &PartitionKey) -> Claimable {
+    fn get(&self, table: TableId, key: &PartitionKey) -> Claimable {
         let mut partitions = self.claimed.borrow_mut();
         if let Some(claimable) = partitions.get(&(table, key.clone())).and_then(Weak::upgrade) {
             return claimable;

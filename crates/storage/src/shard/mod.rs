@@ -12,7 +12,7 @@
 //! | how does the shard learn of a new schema? | `definitions.rs` |
 //! | how is a write taken? | `write.rs` |
 //! | when do those end that are under way? | `writes_under_way.rs` |
-//! | how do changes with a condition come one after the other? | `claims.rs`, `turns.rs` |
+//! | how do changes with a condition come one after the other? | `claims.rs` |
 //! | how is what is added to counters counted? | `counting.rs` |
 //! | how is a page read? | `read.rs` |
 //! | how is the only row of a partition read? | `read_row.rs` |
@@ -54,7 +54,6 @@ mod scan;
 mod share;
 mod sources;
 mod truncation;
-pub(crate) mod turns;
 mod visit;
 mod write;
 mod writes_under_way;
@@ -106,7 +105,6 @@ pub struct Shard {
     schema: RefCell<Arc<Schema>>,
     writes: writes_under_way::WritesUnderWay,
     claims: claims::Claims,
-    turns: turns::Turns,
     /// Whose shares of counters it gives.
     counter_id: CounterId,
     /// What reads that are under way work in.
@@ -246,7 +244,6 @@ impl Shard {
             visits: visit::Visits::default(),
             writes: writes_under_way::WritesUnderWay::default(),
             claims: claims::Claims::default(),
-            turns: turns::Turns::default(),
             counter_id,
             schema: RefCell::new(schema),
             periods_changed: Rc::default(),

@@ -13,7 +13,7 @@ use rows::{
 };
 use runtime::MemoryDisk;
 use schema::Table;
-use storage::Shard;
+use storage::{Overlay, Shard};
 
 use crate::given::*;
 
@@ -431,6 +431,40 @@ fn page_by_page_replicas_that_differ_say_what_one_would_that_has_all() {
                     }
                     let Some(next) = page.next else { break };
                     assert_ne!(read.resume.as_ref(), Some(&next), "seed {seed}: it gets on, {read:?}");
+                    read.resume = Some(next);
+                }
+                assert_eq!(found, expected, "seed {seed}, {read:?}");
+            }
+        });
+    }
+}
+
+/// What is decided together is read so: what is on the disk, and what those before would change.
+#[test]
+fn changes_that_lie_over_a_read_make_what_they_would_make_when_written() {
+    for seed in 0..20 {
+        let mut picks = Picks::new(6000 + seed);
+        let changes: Vec<Mutation> = (0..120).map(|number| change(&mut picks, number)).collect();
+        run(async {
+            let whole = replica(&mut picks, &changes).await;
+            let half = replica(&mut picks, &changes[..60]).await;
+            for mut read in commands(&mut picks) {
+                let ReadTarget::Keys(keys) = read.target.clone() else { continue };
+                read.reversed = false;
+                read.limits.row_count = 1 + picks.below(6) as u32;
+                let mut overlay = Overlay::new(rich());
+                changes[60..]
+                    .iter()
+                    .filter(|change| change.key == keys[0])
+                    .for_each(|change| overlay.add(change));
+                let (mut expected, mut found) = (Vec::new(), Vec::new());
+                for rows in pages(whole.shard(0), read.clone()).await {
+                    expected.extend(rows.rows);
+                }
+                loop {
+                    let page = overlay.read(half.shard(0), &read).await.expect("reads");
+                    found.extend(page.partitions.into_iter().flat_map(|partition| partition.rows));
+                    let Some(next) = page.next else { break };
                     read.resume = Some(next);
                 }
                 assert_eq!(found, expected, "seed {seed}, {read:?}");

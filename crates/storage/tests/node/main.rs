@@ -28,7 +28,6 @@
 //! | `kept.rs` | do directories of earlier versions become ours, with every row? |
 //! | `starting.rs` | what when a shard can not start? |
 //! | `scopes.rs` | of which files do not all partitions count? |
-//! | `turns.rs` | when is a turn over that was given to another node? |
 //! | `restarts.rs` | what is there after a power cut, at any point, and with other shards? |
 
 #![expect(clippy::expect_used, reason = "a test ends at the first thing that does not go well")]
@@ -59,5 +58,4 @@ mod rewriting;
 mod scanning;
 mod scopes;
 mod starting;
-mod turns;
 mod visits;

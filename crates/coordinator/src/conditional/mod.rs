@@ -1,0 +1,187 @@
+//! How a change with a condition is made: under a claim on its partition, and in a ring as the replicas agree.
+//!
+//! ```text
+//!   claim ─► ready ─► read ─► (the statement decides) ─┬─► write: it is made
+//!     ▲                                                └─► leave: it is not, and what was read may be told
+//!     └──────────────── others came before ─────────────┘
+//! ```
+//!
+//! The one replica of a table of a node that is alone is the shard that owns the partition, and its claims are all
+//! there is to agree on: who has one is ready, and nobody comes before (`alone.rs`).
+//!
+//! In a ring one replica decides for all, so that they need not outbid each other: changes are carried to the shard
+//! that owns the partition there (`carried.rs`). A claim keeps those apart that decide; what they decide one after the
+//! other is proposed together (`round.rs`), and the replicas agree on it ([`Agreement`](crate::replicas::agreement)).
+
+mod alone;
+mod carried;
+mod round;
+
+use read::{ReadCommand, ReadPage, ReadTarget};
+use rows::{Mutation, PartitionKey};
+use runtime::trace;
+use schema::TableId;
+
+use crate::read::rest;
+use crate::replicas::TooFew;
+use crate::{Consistency, Coordinator, CoordinatorError};
+use alone::ClaimedAlone;
+use round::ClaimedInRing;
+
+pub(crate) use alone::settle_owners;
+pub use carried::{Decider, decide_by, decide_elsewhere, decides_here};
+pub(crate) use carried::{Deciders, decide_all};
+pub(crate) use round::Agreements;
+
+pub use crate::replicas::agreement::Settled;
+
+/// The levels of a change with a condition.
+#[derive(Clone, Copy, Debug)]
+pub struct ConditionalLevels {
+    /// At which replicas agree on it: `SERIAL` or `LOCAL_SERIAL`.
+    pub agreement: Consistency,
+    /// At which it is written then.
+    pub write: Consistency,
+}
+
+/// A partition that nobody else changes by a condition, until this is dropped, or what was decided is written or left.
+pub struct ClaimedPartition(Claimed);
+
+enum Claimed {
+    Alone(ClaimedAlone),
+    InRing(ClaimedInRing),
+}
+
+impl ClaimedPartition {
+    /// Claims a partition for a change with a condition, as soon as nobody else does: on a node that is alone, or on
+    /// the shard of a replica that owns the partition.
+    ///
+    /// # Errors
+    /// `Unavailable` and `Overloaded`: nothing was done.
+    ///
+    /// # Cancel safety
+    /// Dropped, the place in the queue is given up.
+    pub async fn claim(
+        coordinator: &Coordinator,
+        table: TableId,
+        key: &PartitionKey,
+        levels: ConditionalLevels,
+    ) -> Result<ClaimedPartition, CoordinatorError> {
+        trace::note(|| "Waiting for other conditional changes of the partition".into());
+        let claimed = match coordinator.replicas_of(table) {
+            None => Claimed::Alone(ClaimedAlone::claim(coordinator, table, key, levels).await?),
+            Some(replicas) => {
+                Claimed::InRing(ClaimedInRing::claim(coordinator, &replicas, table, key, levels).await?)
+            }
+        };
+        Ok(ClaimedPartition(claimed))
+    }
+
+    /// Makes good what others have left unfinished.
+    ///
+    /// # Errors
+    /// Too few replicas live or have answered.
+    pub async fn ready(&mut self) -> Result<(), CoordinatorError> {
+        match &mut self.0 {
+            Claimed::Alone(claimed) => claimed.ready(),
+            Claimed::InRing(claimed) => return claimed.ready().await,
+        }
+        Ok(())
+    }
+
+    /// A timestamp in µs for what is decided now: later than those of all conditional changes of the partition before,
+    /// and than all that this node has given, on whichever shard, so that it stands above all that was read unless
+    /// clients gave timestamps of the future.
+    pub fn timestamp(&mut self) -> i64 {
+        match &mut self.0 {
+            Claimed::Alone(claimed) => claimed.timestamp(),
+            Claimed::InRing(claimed) => claimed.timestamp(),
+        }
+    }
+
+    /// Reads rows of the partition.
+    ///
+    /// # Errors
+    /// As [`Coordinator::read`].
+    pub async fn read(&self, command: &ReadCommand) -> Result<ReadPage, CoordinatorError> {
+        match &self.0 {
+            Claimed::Alone(claimed) => claimed.read(command).await,
+            Claimed::InRing(claimed) => claimed.read(command).await,
+        }
+    }
+
+    /// Writes a mutation of the partition, unless others came before: then it is claimed anew. The next one may claim
+    /// the partition as soon as this is begun; it returns when the write is durable.
+    ///
+    /// # Errors
+    /// Nothing is written after `Overloaded`; after others it may be.
+    ///
+    /// # Cancel safety
+    /// Dropped, the write may stand.
+    pub async fn write(&mut self, mutation: Mutation) -> Result<Settled, CoordinatorError> {
+        trace::note(|| "Committing a conditional change".into());
+        match &mut self.0 {
+            Claimed::Alone(claimed) => claimed.write(mutation).await,
+            Claimed::InRing(claimed) => claimed.settle(Some(mutation)).await,
+        }
+    }
+
+    /// Leaves the partition as it is, unless others came before; returns when what was read may be told.
+    ///
+    /// # Errors
+    /// The log failed, or too few replicas have answered.
+    pub async fn leave(&mut self) -> Result<Settled, CoordinatorError> {
+        match &mut self.0 {
+            Claimed::Alone(claimed) => claimed.leave().await,
+            Claimed::InRing(claimed) => claimed.settle(None).await,
+        }
+    }
+}
+
+/// Before a read of partitions in a ring: makes sure that it shows all conditional changes that were made.
+///
+/// # Errors
+/// Too few replicas live or have answered.
+pub(crate) async fn settle_replicas(
+    coordinator: &Coordinator,
+    command: &ReadCommand,
+    level: Consistency,
+) -> Result<(), CoordinatorError> {
+    let ReadTarget::Keys(keys) = &command.target else { return Ok(()) };
+    for key in rest(keys, command) {
+        let settled = carried::settle(coordinator, command.table.id(), key, level).await;
+        settled.map_err(of_read)?;
+    }
+    Ok(())
+}
+
+/// Has the replicas agree that nothing is unfinished of a partition. To be called on the shard of a replica that owns
+/// it.
+async fn settle_partition(
+    coordinator: &Coordinator,
+    table: TableId,
+    key: &PartitionKey,
+    level: Consistency,
+) -> Result<(), CoordinatorError> {
+    let levels = ConditionalLevels { agreement: level, write: level };
+    let mut claimed = ClaimedPartition::claim(coordinator, table, key, levels).await?;
+    loop {
+        claimed.ready().await?;
+        if claimed.leave().await? == Settled::Done {
+            return Ok(());
+        }
+    }
+}
+
+/// What stands in the way of agreeing is told to who reads as what stands in the way of the read.
+fn of_read(error: CoordinatorError) -> CoordinatorError {
+    let too_few = |received, required| {
+        CoordinatorError::TooFew(TooFew { is_write: false, received, required, failures: Vec::new() })
+    };
+    match error {
+        CoordinatorError::TooFew(too_few) => CoordinatorError::TooFew(TooFew { is_write: false, ..too_few }),
+        CoordinatorError::Chosen { received, required } => too_few(received, required),
+        CoordinatorError::InDoubt => too_few(0, 1),
+        error => error,
+    }
+}
