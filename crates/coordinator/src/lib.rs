@@ -50,7 +50,7 @@ mod write;
 pub use batch::BatchProgress;
 pub use batch_replay::BatchReplay;
 pub use conditional::{
-    ClaimedPartition, ConditionalLevels, Decider, Settled, decide_by, decide_elsewhere, decides_here,
+    ClaimedPartition, ConditionalLevels, Decider, OthersThatDecide, Settled, decide_by, others_that_decide,
 };
 pub use consistency::Consistency;
 pub use counting::count;

@@ -16,11 +16,11 @@ use rows::PartitionKey;
 use runtime::trace::{self, Trace};
 use schema::TableId;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::settle_partition;
 use crate::replicas::Replicas;
-use crate::replicas::deciders::{Asked, ask_to_decide, deciders_of, is_here};
+use crate::replicas::deciders::{ask_to_decide, deciders_of, is_here};
 use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
 
 /// So many changes wait for a shard to take them up.
@@ -100,9 +100,12 @@ pub(super) async fn settle(
     key: PartitionKey,
     level: Consistency,
 ) -> Result<(), CoordinatorError> {
-    let is_local = level == Consistency::LocalSerial;
-    let deciding = Deciding { table, key: key.clone(), is_local, change: None };
-    match carry(coordinator, deciding).await? {
+    let others = others_that_decide(coordinator, table, &key, level)?;
+    let answer = match others {
+        Some(others) => others.carry(None).await?,
+        None => None,
+    };
+    match answer {
         None => settle_partition(coordinator, table, &key, level).await,
         Some(Answer::Paxos(PaxosAnswer::Done)) => Ok(()),
         Some(_) => Err(CoordinatorError::InDoubt),
@@ -118,81 +121,80 @@ pub fn decide_by(coordinator: &Coordinator, decider: Weak<dyn Decider>) {
     assert!(is_first, "a shard has one engine");
 }
 
-/// Does this shard decide about a partition at that level? So it is on a node that is alone, whatever the shard.
+/// Others that may decide about a partition at that level, when this shard is not the first to: on a node that is alone
+/// each shard is.
 ///
 /// # Errors
 /// `Unavailable` and `Overloaded`.
-pub fn decides_here(
+pub fn others_that_decide(
     coordinator: &Coordinator,
     table: TableId,
     key: &PartitionKey,
     level: Consistency,
-) -> Result<bool, CoordinatorError> {
-    let Some(replicas) = coordinator.replicas_of(table) else { return Ok(true) };
-    let owner = coordinator.owners().of(key.token);
-    let first = deciders_of(&replicas, table, key.token, level)?.first().copied();
-    Ok(owner == coordinator.shard().local().index() && first.is_some_and(|node| is_here(&replicas, node)))
-}
-
-/// Has a change with a condition decided where its partition is decided about; `None` when that is this shard, after
-/// all.
-///
-/// # Errors
-/// `Unavailable` and `Overloaded`: nothing was done. `InDoubt`: it may be done.
-///
-/// # Cancel safety
-/// Dropped, it may be done.
-pub async fn decide_elsewhere(
-    coordinator: &Coordinator,
-    table: TableId,
-    key: &PartitionKey,
-    level: Consistency,
-    change: Bytes,
-) -> Result<Option<Bytes>, CoordinatorError> {
-    let is_local = level == Consistency::LocalSerial;
-    let deciding = Deciding { table, key: key.clone(), is_local, change: Some(change) };
-    match carry(coordinator, deciding).await? {
-        None => Ok(None),
-        Some(Answer::Decided(decision)) => Ok(Some(decision)),
-        Some(_) => Err(CoordinatorError::InDoubt),
-    }
-}
-
-/// Asks the nodes that may decide one after the other, until one was asked; `None` when this shard is the one.
-async fn carry(coordinator: &Coordinator, deciding: Deciding) -> Result<Option<Answer>, CoordinatorError> {
-    let time = coordinator.patience(TimeoutKind::Contention) + coordinator.patience(TimeoutKind::Write);
-    let deadline = Instant::now() + time;
-    let level = if deciding.is_local { Consistency::LocalSerial } else { Consistency::Serial };
-    let (table, token) = (deciding.table, deciding.key.token);
+) -> Result<Option<OthersThatDecide>, CoordinatorError> {
     let Some(replicas) = coordinator.replicas_of(table) else { return Ok(None) };
-    let owner = coordinator.owners().of(token);
-    let mut stands_in_the_way = "no replica can decide".to_owned();
-    for node in deciders_of(&replicas, table, token, level)? {
-        let answer = match is_here(&replicas, node) {
-            true if owner == coordinator.shard().local().index() => return Ok(None),
-            true => Some(coordinator.node.deciders.ask(owner, deciding.clone()).await),
-            false => ask(&replicas, node, &deciding, deadline).await?,
-        };
-        match answer {
-            None => {}
-            Some(Answer::Failed(Failure::Overloaded { what })) => stands_in_the_way = what,
-            Some(answer) => return Ok(Some(answer)),
+    let nodes = deciders_of(&replicas, table, key.token, level)?;
+    let (coordinator, key) = (coordinator.clone(), key.clone());
+    let is_local = level == Consistency::LocalSerial;
+    let others = OthersThatDecide { coordinator, replicas, table, key, is_local, nodes };
+    let is_first_here = others.nodes.first().is_some_and(|node| others.is_this_shard(*node));
+    Ok((!is_first_here).then_some(others))
+}
+
+/// Those that may decide about a partition, one after the other.
+pub struct OthersThatDecide {
+    coordinator: Coordinator,
+    replicas: Rc<Replicas>,
+    table: TableId,
+    key: PartitionKey,
+    is_local: bool,
+    nodes: Vec<NodeIndex>,
+}
+
+impl OthersThatDecide {
+    /// Has one of them decide about a change with a condition; `None` when that is this shard, after all.
+    ///
+    /// # Errors
+    /// `Overloaded`: nothing was done. `InDoubt`: it may be done.
+    ///
+    /// # Cancel safety
+    /// Dropped, it may be done.
+    pub async fn decide(self, change: Bytes) -> Result<Option<Bytes>, CoordinatorError> {
+        match self.carry(Some(change)).await? {
+            None => Ok(None),
+            Some(Answer::Decided(decision)) => Ok(Some(decision)),
+            Some(_) => Err(CoordinatorError::InDoubt),
         }
     }
-    Err(CoordinatorError::Overloaded { what: stands_in_the_way })
-}
 
-/// Asks another node; `None` when nothing was sent to it.
-async fn ask(
-    replicas: &Replicas,
-    node: NodeIndex,
-    deciding: &Deciding,
-    deadline: Instant,
-) -> Result<Option<Answer>, CoordinatorError> {
-    let asked = ask_to_decide(replicas, node, deciding, deadline);
-    match timeout_at(deadline, asked).await {
-        Ok(Asked::Answered(answer)) => Ok(Some(*answer)),
-        Ok(Asked::NotSent) => Ok(None),
-        Ok(Asked::Lost) | Err(_) => Err(CoordinatorError::InDoubt),
+    /// Asks them one after the other, until one was asked; `None` when this shard is the one.
+    async fn carry(self, change: Option<Bytes>) -> Result<Option<Answer>, CoordinatorError> {
+        let coordinator = &self.coordinator;
+        let time = coordinator.patience(TimeoutKind::Contention) + coordinator.patience(TimeoutKind::Write);
+        let deadline = Instant::now() + time;
+        let (table, key, is_local) = (self.table, self.key.clone(), self.is_local);
+        let deciding = Deciding { table, key, is_local, change };
+        let mut stands_in_the_way = "no replica can decide".to_owned();
+        for node in &self.nodes {
+            let answer = match is_here(&self.replicas, *node) {
+                true if self.is_this_shard(*node) => return Ok(None),
+                true => Some(coordinator.node.deciders.ask(self.owner(), deciding.clone()).await),
+                false => ask_to_decide(&self.replicas, *node, &deciding, deadline).await?,
+            };
+            match answer {
+                None => {}
+                Some(Answer::Failed(Failure::Overloaded { what })) => stands_in_the_way = what,
+                Some(answer) => return Ok(Some(answer)),
+            }
+        }
+        Err(CoordinatorError::Overloaded { what: stands_in_the_way })
+    }
+
+    fn owner(&self) -> usize {
+        self.coordinator.owners().of(self.key.token)
+    }
+
+    fn is_this_shard(&self, node: NodeIndex) -> bool {
+        is_here(&self.replicas, node) && self.owner() == self.coordinator.shard().local().index()
     }
 }

@@ -29,7 +29,7 @@ use alone::ClaimedAlone;
 use round::ClaimedInRing;
 
 pub(crate) use alone::settle_owners;
-pub use carried::{Decider, decide_by, decide_elsewhere, decides_here};
+pub use carried::{Decider, OthersThatDecide, decide_by, others_that_decide};
 pub(crate) use carried::{Deciders, decide_all};
 pub(crate) use round::Agreements;
 

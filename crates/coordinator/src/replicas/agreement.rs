@@ -481,9 +481,9 @@ impl Agreement {
         phase: Phase,
         deadline: Instant,
     ) -> LocalBoxFuture<'static, Result<Word, Missed>> {
+        let request = PaxosRequest { table: self.table, key: self.key.clone(), phase };
         let Some(peer) = self.replicas.view.peer(node) else {
             let (shard, planned_on) = (self.replicas.shard.clone(), self.replicas.planned_on());
-            let request = PaxosRequest { table: self.table, key: self.key.clone(), phase };
             let agreeing = async move { replica::agree(&shard, planned_on, request).await };
             // A task, so that it goes on when the others were enough.
             let agreeing = runtime::spawn_local(
@@ -499,7 +499,6 @@ impl Agreement {
             }
             .boxed_local();
         };
-        let request = PaxosRequest { table: self.table, key: self.key.clone(), phase };
         let answer = self.replicas.ask(peer, [self.table], deadline, |out| Request::put_paxos(&request, out));
         async move {
             match answer.await? {

@@ -3,23 +3,13 @@
 use replica::{Answer, Deciding, Request};
 use ring::NodeIndex;
 use schema::TableId;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use types::Token;
 
 use super::requirement::Requirement;
 use super::view::Plan;
 use super::{Missed, ReplicaError, Replicas};
-use crate::Consistency;
-
-/// What came of asking another node.
-pub(crate) enum Asked {
-    /// It has answered this.
-    Answered(Box<Answer>),
-    /// Nothing was sent to it.
-    NotSent,
-    /// It was asked, and nobody knows what came of it.
-    Lost,
-}
+use crate::{Consistency, CoordinatorError};
 
 /// The replicas of a partition that are to agree at that level.
 ///
@@ -74,21 +64,24 @@ pub(crate) fn is_here(replicas: &Replicas, node: NodeIndex) -> bool {
     node == replicas.view.here()
 }
 
-/// Has another node decide.
+/// Has another node decide; `None` when nothing was sent to it.
+///
+/// # Errors
+/// `InDoubt`: it was asked, and nobody knows what came of it.
 pub(crate) async fn ask_to_decide(
     replicas: &Replicas,
     node: NodeIndex,
     deciding: &Deciding,
     deadline: Instant,
-) -> Asked {
+) -> Result<Option<Answer>, CoordinatorError> {
     let peer = replicas.view.peer(node).expect("it is another node");
     let asked = replicas.ask(peer, [deciding.table], deadline, |out| Request::put_decide(deciding, out));
-    match asked.await {
-        Ok(answer) => Asked::Answered(Box::new(answer)),
-        Err(Missed::Silent { was_sent: false }) => Asked::NotSent,
-        Err(missed) => {
+    match timeout_at(deadline, asked).await {
+        Ok(Ok(answer)) => Ok(Some(answer)),
+        Ok(Err(Missed::Silent { was_sent: false })) => Ok(None),
+        missed => {
             tracing::debug!(?missed, "another node was to decide about a conditional change");
-            Asked::Lost
+            Err(CoordinatorError::InDoubt)
         }
     }
 }

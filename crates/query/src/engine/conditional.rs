@@ -123,9 +123,8 @@ impl Inner {
     ) -> Result<Option<Decision>, QueryError> {
         let (table, key, refused) =
             (request.table.id(), &request.key, |error: CoordinatorError| refused(error, levels));
-        if coordinator::decides_here(&self.coordinator, table, key, levels.agreement).map_err(refused)? {
-            return Ok(None);
-        }
+        let others = coordinator::others_that_decide(&self.coordinator, table, key, levels.agreement);
+        let Some(others) = others.map_err(refused)? else { return Ok(None) };
         let statements = match origin {
             Origin::Statement(source, keyspace) => vec![(source, keyspace, &options.values)],
             Origin::Batch(statements, keyspace) => {
@@ -141,9 +140,7 @@ impl Inner {
             serial_consistency: options.serial_consistency,
             now_in_seconds: options.now_in_seconds,
         };
-        let carrying =
-            coordinator::decide_elsewhere(&self.coordinator, table, key, levels.agreement, pack(&change));
-        let decision = carrying.await.map_err(|error| match error {
+        let decision = others.decide(pack(&change)).await.map_err(|error| match error {
             CoordinatorError::InDoubt => late(levels, true),
             error => refused(error),
         })?;
