@@ -27,6 +27,15 @@ pub async fn count(
     together(join_all(mutations.into_iter().map(count)).await)
 }
 
+/// Is that what can be added to counters of its table as it is here? Another node may have sent it.
+///
+/// # Errors
+/// `Overloaded` with what is wrong: nothing was done.
+pub fn check_increments(coordinator: &Coordinator, mutation: &Mutation) -> Result<(), CoordinatorError> {
+    let checked = replica::check_increments(coordinator.shard(), mutation);
+    checked.map_err(|failure| CoordinatorError::Overloaded { what: failure.to_string() })
+}
+
 /// What the parts come to. One that may have been counted must not be told as if nothing had been.
 fn together(counted: Vec<Result<(), CoordinatorError>>) -> Result<(), CoordinatorError> {
     let mut parts = Parts::refused_by(CoordinatorError::says_nothing_was_done);

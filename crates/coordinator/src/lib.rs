@@ -53,11 +53,12 @@ pub use conditional::{
     ClaimedPartition, ConditionalLevels, Decider, OthersThatDecide, Settled, decide_by, others_that_decide,
 };
 pub use consistency::Consistency;
-pub use counting::count;
+pub use counting::{check_increments, count};
 pub use error::CoordinatorError;
 pub use handle::{Coordinator, Node};
 pub use owners::{Batches, Owners};
 pub use plain::{PlainOutcomes, PlainRead, PlainWrite, RowQuery, ShownRow};
+pub use replica::OPERATION_WINDOW_SECONDS;
 pub use schema_change::follow;
 pub use timeouts::{TimeoutKind, Timeouts};
 pub use write::are_of_one_partition;

@@ -103,8 +103,8 @@ fn a_claimed_partition_is_written_under_its_claim_and_once() {
         let table = node.table("k", "t").id();
         let mut claimed =
             ClaimedPartition::claim(&coordinator, table, &key, levels).await.expect("nobody else has it");
-        claimed.write(node.insert(key.clone(), "first")).await.expect("it is written");
-        let again = claimed.write(node.insert(key.clone(), "second"));
+        claimed.settle(Some(node.insert(key.clone(), "first")), None).await.expect("it is written");
+        let again = claimed.settle(Some(node.insert(key.clone(), "second")), None);
         let broken = AssertUnwindSafe(again).catch_unwind().await.expect_err("its claim has ended");
         let what = broken.downcast_ref::<&str>().copied();
         assert_eq!(what, Some("who writes has claimed the partition"));

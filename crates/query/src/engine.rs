@@ -1,6 +1,8 @@
 //! One engine per shard: statements in, answers out.
 
+mod carried;
 mod conditional;
+mod counting;
 mod execute;
 mod schema_change;
 
@@ -9,7 +11,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
-use conditional::Source;
+use carried::Source;
 use coordinator::{Coordinator, Decider};
 use runtime::{Io, Piece, Plant, trace};
 use schema::Schema;

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use coordinator::Consistency;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 /// What a session remembers from one statement to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,6 +72,9 @@ pub struct QueryOptions {
     pub keyspace: Option<String>,
     /// The moment (seconds since 1970) that decides what has expired.
     pub now_in_seconds: Option<i32>,
+    /// The client's name for this request, a `timeuuid`: sent again, a change with a condition, or of counters, is not
+    /// made again.
+    pub operation: Option<Uuid>,
 }
 
 impl Default for QueryOptions {
@@ -84,6 +88,7 @@ impl Default for QueryOptions {
             timestamp: None,
             keyspace: None,
             now_in_seconds: None,
+            operation: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rows::{Clustering, PartitionKey, RingRange, Slices};
+use rows::{Clustering, ClusteringComparator, Increments, PartitionKey, RingRange, Slice, Slices};
 use schema::{ColumnId, Table};
 
 /// A read of some rows of one table.
@@ -39,6 +39,17 @@ impl ReadCommand {
             limits: ReadLimits::PAGE,
             now,
             resume: None,
+        }
+    }
+
+    /// The rows of a partition as they are before something is added to counters of them.
+    pub fn of_increments(table: Arc<Table>, key: PartitionKey, increments: &Increments, now: u32) -> Self {
+        let comparator = ClusteringComparator::new(Arc::clone(table.clustering_types()));
+        let rows = increments.rows.iter().map(|clustering| Slice::prefix(clustering.clone()));
+        ReadCommand {
+            slices: Slices::new(rows.collect(), &comparator),
+            columns: ReadColumns::Some(increments.columns.as_slice().into()),
+            ..ReadCommand::new(table, ReadTarget::Keys(vec![key]), now)
         }
     }
 

@@ -21,11 +21,13 @@ use rows::{
 use runtime::Plant;
 use schema::{ColumnId, Schema, Table, TableId};
 use storage::{ShardHandle, StorageError, Wait, outdated};
+use uuid::Uuid;
 
 use crate::answer::Answer;
 use crate::body::Reader;
 use crate::failure::Failure;
 use crate::fits::check_read;
+use crate::operations::OperationLog;
 use crate::paxos::{
     Ballot, PaxosAnswer, PaxosRequest, Phase, Promise, Proposal, Proposing, Seen, proposal, put_proposal,
 };
@@ -51,6 +53,9 @@ pub async fn agree(
     }
     check_mutations(shard, request.mutations())?;
     let log = shard.local().with_schema(|schema| PaxosLog::of(schema, request.table))?;
+    if !request.mutations().all(|mutation| mutation.table == request.table || log.operations.has(mutation)) {
+        return Err(Failure::Other { what: "a change of another table".to_owned() });
+    }
     log.carry_out(shard, planned_on, request).await
 }
 
@@ -59,6 +64,7 @@ struct PaxosLog {
     table: Arc<Table>,
     columns: Columns,
     kept_seconds: u32,
+    operations: OperationLog,
 }
 
 struct Columns {
@@ -91,7 +97,8 @@ impl PaxosLog {
             commit: id("most_recent_commit")?,
         };
         let kept_seconds = of.options().gc_grace_seconds.max(KEPT_SECONDS_MIN);
-        Ok(PaxosLog { table: Arc::clone(log), columns, kept_seconds })
+        let operations = OperationLog::of(schema, table)?;
+        Ok(PaxosLog { table: Arc::clone(log), columns, kept_seconds, operations })
     }
 
     async fn carry_out(
@@ -107,11 +114,10 @@ impl PaxosLog {
         let state = self.read(shard, table, &key).await?;
         let has_planted = |plant| shard.local().runtime().plants.has(plant);
         let forgets = has_planted(Plant::PromiseForgotten);
-        let (seen, is_promise) = match &phase {
-            Phase::Propose(_) if has_planted(Plant::SeenUncompared) => (Vec::new(), true),
-            Phase::Propose(proposing) => (proposing.seen.clone(), true),
-            Phase::Prepare(_) => (Vec::new(), true),
-            Phase::Commit(_) => (Vec::new(), false),
+        let is_promise = !matches!(phase, Phase::Commit(_));
+        let grounds = match &phase {
+            Phase::Propose(proposing) => Some(self.grounds_of(proposing)?),
+            Phase::Prepare(_) | Phase::Commit(_) => None,
         };
         let phase = match phase {
             Phase::Propose(proposing) if has_planted(Plant::UnfinishedForgotten) => {
@@ -120,7 +126,10 @@ impl PaxosLog {
             phase => phase,
         };
         let (answer, change) = match decide(state, phase, forgets) {
-            (_, Some(_)) if !sees(shard, table, &key, seen).await? => (PaxosAnswer::Differs, None),
+            (answer, Some(change)) => match self.objection(shard, table, &key, grounds).await? {
+                None => (answer, Some(change)),
+                Some(objection) => (objection, None),
+            },
             decided => decided,
         };
         let Some(change) = change else {
@@ -137,6 +146,31 @@ impl PaxosLog {
         let wait = if is_made_good { Wait::Never } else { Wait::Synced };
         shard.write_claimed(owner, Some(planned_on), mutations, claim, wait).await.map_err(failed)?;
         Ok(answer)
+    }
+
+    fn grounds_of(&self, proposing: &Proposing) -> Result<Grounds, Failure> {
+        let Proposing { proposal, seen, .. } = proposing;
+        let operations = self.operations.told_by(&proposal.mutations)?;
+        Ok(Grounds { seen: seen.clone(), origin: proposal.origin, operations })
+    }
+
+    /// What this node knows against what is proposed.
+    async fn objection(
+        &self,
+        shard: &ShardHandle,
+        table: TableId,
+        key: &PartitionKey,
+        grounds: Option<Grounds>,
+    ) -> Result<Option<PaxosAnswer>, Failure> {
+        let Some(Grounds { seen, origin, operations }) = grounds else { return Ok(None) };
+        let plants = &shard.local().runtime().plants;
+        let mut known = self.operations.read(shard, key, &operations).await?;
+        known.retain(|operation| operation.origin != origin);
+        if !known.is_empty() && !plants.has(Plant::OperationUncompared) {
+            return Ok(Some(PaxosAnswer::Known(known)));
+        }
+        let is_seen = plants.has(Plant::SeenUncompared) || sees(shard, table, key, seen).await?;
+        Ok((!is_seen).then_some(PaxosAnswer::Differs))
     }
 
     /// The state of a partition.
@@ -232,6 +266,15 @@ impl PaxosLog {
         mutation.row(row.finish());
         Some(mutation.finish())
     }
+}
+
+/// What a proposal takes for granted.
+struct Grounds {
+    /// This is what is read.
+    seen: Vec<Seen>,
+    /// Of these operations nothing has come yet but by this proposal, as it was proposed at first.
+    origin: Ballot,
+    operations: Vec<Uuid>,
 }
 
 /// What changes of a state, and what is written with it.

@@ -17,6 +17,7 @@ use types::uuid as time_uuid;
 use uuid::Uuid;
 
 use crate::body::{BodyError, Reader, put_bytes, put_key, put_list, put_option};
+use crate::operations::Operation;
 use crate::read_request::ReadRequest;
 
 const PREPARE: u8 = 1;
@@ -27,6 +28,7 @@ const PROMISED: u8 = 1;
 const DONE: u8 = 2;
 const REFUSED: u8 = 3;
 const DIFFERS: u8 = 4;
+const KNOWN: u8 = 5;
 
 /// The variant of a UUID, in its low half.
 const VARIANT: u64 = 1 << 63;
@@ -92,8 +94,8 @@ pub struct Proposal {
     pub planned_on: u64,
     /// The latest timestamp of its changes and of all that were chosen before, in µs: later ones have later timestamps.
     pub timestamp: i64,
-    /// The changes, all of the partition, and one after the other; none when nothing is changed, and nothing that came
-    /// before may be any more.
+    /// The changes, all of the partition, and one after the other; and what tells of operations among them. None when
+    /// nothing is changed, and nothing that came before may be any more.
     pub mutations: Vec<Mutation>,
 }
 
@@ -172,6 +174,8 @@ pub enum PaxosAnswer {
     Refused(Ballot),
     /// It has something else of what was read, and has not accepted what was decided on that.
     Differs,
+    /// It knows what has come of these operations, by another proposal, and has not accepted this one.
+    Known(Vec<Operation>),
 }
 
 /// What a replica tells that promises.
@@ -245,7 +249,7 @@ impl PaxosRequest {
         if !is_next {
             return Err(reader.wrong("next ballot"));
         }
-        let are_of_it = request.mutations().all(|mutation| request.is_of(mutation));
+        let are_of_it = request.mutations().all(|mutation| mutation.key == request.key);
         match are_of_it {
             true => Ok(request),
             false => Err(reader.wrong("mutation")),
@@ -260,11 +264,6 @@ impl PaxosRequest {
             Phase::Commit(proposal) => (None, Some(proposal)),
         };
         known.into_iter().chain(last).flat_map(|proposal| &proposal.mutations)
-    }
-
-    /// Does a mutation change the partition that this is about?
-    fn is_of(&self, mutation: &Mutation) -> bool {
-        mutation.table == self.table && mutation.key == self.key
     }
 }
 
@@ -284,6 +283,10 @@ impl PaxosAnswer {
                 put_ballot(out, *promised);
             }
             PaxosAnswer::Differs => out.put_u8(DIFFERS),
+            PaxosAnswer::Known(operations) => {
+                out.put_u8(KNOWN);
+                put_list(out, operations, |out, operation| operation.put(out));
+            }
         }
     }
 
@@ -301,6 +304,7 @@ impl PaxosAnswer {
             DONE => PaxosAnswer::Done,
             REFUSED => PaxosAnswer::Refused(ballot(reader)?),
             DIFFERS => PaxosAnswer::Differs,
+            KNOWN => PaxosAnswer::Known(reader.list("operations", Operation::read)?),
             _ => return Err(reader.wrong("agreement")),
         })
     }
@@ -324,11 +328,11 @@ pub(crate) fn proposal(reader: &mut Reader) -> Result<Proposal, BodyError> {
     Ok(Proposal { ballot, origin, planned_on, timestamp, mutations })
 }
 
-fn put_ballot(out: &mut BytesMut, ballot: Ballot) {
+pub(crate) fn put_ballot(out: &mut BytesMut, ballot: Ballot) {
     out.put_slice(&ballot.to_uuid());
 }
 
-fn ballot(reader: &mut Reader) -> Result<Ballot, BodyError> {
+pub(crate) fn ballot(reader: &mut Reader) -> Result<Ballot, BodyError> {
     let uuid = reader.uuid("ballot")?;
     Ballot::of_uuid(uuid.as_bytes()).ok_or_else(|| reader.wrong("ballot"))
 }

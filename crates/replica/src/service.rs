@@ -121,6 +121,14 @@ pub fn check_mutations<'m>(
     mutations.into_iter().try_for_each(|mutation| check(shard, mutation, Cells::Counted))
 }
 
+/// Is that what can be added to counters of its table as it is here?
+///
+/// # Errors
+/// It does not fit.
+pub fn check_increments(shard: &ShardHandle, mutation: &Mutation) -> Result<(), Failure> {
+    check(shard, mutation, Cells::ToCount)
+}
+
 fn check(shard: &ShardHandle, mutation: &Mutation, cells: Cells) -> Result<(), Failure> {
     let fits = |schema: &Schema| match schema.table_by_id(mutation.table) {
         Some(table) => check_mutation(mutation, table, cells),
@@ -138,7 +146,7 @@ fn check(shard: &ShardHandle, mutation: &Mutation, cells: Cells) -> Result<(), F
 /// # Cancel safety
 /// Dropped, it may be counted or not.
 pub async fn count(shard: &ShardHandle, planned_on: u64, mutation: Mutation) -> Result<Mutation, Failure> {
-    check(shard, &mutation, Cells::ToCount)?;
+    check_increments(shard, &mutation)?;
     let owner = shard.shards().owner(mutation.key.token);
     // Others would have more than this node after a power cut: it would count on from less, and that be lost.
     let counted = shard.count(owner, Some(planned_on), mutation, Wait::Synced).await;

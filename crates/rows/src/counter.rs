@@ -24,11 +24,23 @@ use crate::{
     MutationBuilder, RangeTombstone, Row, RowBuilder, merge_rows,
 };
 
-/// Who has a share: a node, as long as it has its disk.
+/// Whose a share is: a node's, as long as that has its disk; or [`CounterId::AGREED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CounterId(pub [u8; 16]);
 
 impl CounterId {
+    /// Nobody's: the share of what all replicas agree on, one after the other, that it is counted.
+    pub const AGREED: CounterId = CounterId(*b"peristyle agreed");
+
+    /// The time of the last of its shares in any of these rows, in µs.
+    pub fn latest_in<'r>(self, rows: impl IntoIterator<Item = &'r Row>) -> Option<i64> {
+        let shares = rows.into_iter().flat_map(Row::columns).filter_map(|column| match column.data {
+            ColumnData::Complex(shares) => self.share_in(shares),
+            ColumnData::Simple(_) => None,
+        });
+        shares.map(|share| share.timestamp).max()
+    }
+
     /// The share that the node has in a counter.
     pub fn share_in(self, shares: ComplexRef<'_>) -> Option<CellRef<'_>> {
         shares.cells().find(|share| share.path == self.0)

@@ -138,6 +138,8 @@ plants! {
     RefusedUnproposed,
     /// A replica accepts whatever was decided on rows that it does not have so.
     SeenUncompared,
+    /// Replicas accept what is proposed for an operation of which they know that something has come already.
+    OperationUncompared,
     /// A replica forgets what it has accepted for what comes behind it, whether that is finished or not.
     UnfinishedForgotten,
     /// Who was asked to count and is silent is taken not to have counted: another replica counts, too.
@@ -176,6 +178,7 @@ impl Plant {
         Plant::AcceptedPassedOver,
         Plant::RefusedUnproposed,
         Plant::SeenUncompared,
+        Plant::OperationUncompared,
         Plant::UnfinishedForgotten,
         Plant::SilentTakenForUncounted,
         Plant::UnsyncedAcknowledgement,

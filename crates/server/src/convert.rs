@@ -11,6 +11,7 @@ use query::{
 };
 use schema::{Table, Transformation};
 use types::CqlType;
+use uuid::Uuid;
 
 /// A consistency level asked for.
 pub(crate) fn consistency(level: protocol::Consistency) -> Consistency {
@@ -73,7 +74,24 @@ pub(crate) fn options(parameters: &protocol::QueryParameters) -> QueryOptions {
         timestamp: parameters.timestamp,
         keyspace: parameters.keyspace.as_ref().map(|keyspace| keyspace.as_str().to_owned()),
         now_in_seconds: parameters.now_in_seconds.and_then(|now| i32::try_from(now).ok()),
+        operation: None,
     }
+}
+
+/// The key of a request's custom payload under which its client gives it an id.
+pub(crate) const OPERATION_ID: &str = "operation-id";
+
+/// The id of a request in its custom payload.
+pub(crate) fn operation_id(payload: &protocol::CustomPayload) -> Result<Option<Uuid>, ErrorResponse> {
+    let Some((_, value)) = payload.iter().find(|(key, _)| key == OPERATION_ID) else { return Ok(None) };
+    let id = value.as_deref().and_then(|value| Uuid::from_slice(value).ok());
+    let id = id.filter(|id| types::uuid::version(id.as_bytes()) == Some(1));
+    let wrong = || {
+        let what =
+            format!("the custom payload \"{OPERATION_ID}\" must be the 16 bytes of a UUID of version 1");
+        ErrorResponse::new(ErrorKind::Invalid, what)
+    };
+    id.map(Some).ok_or_else(wrong)
 }
 
 /// Rows of a page; no pages unless there are any.

@@ -258,7 +258,8 @@ mod tests {
             .map(|keyspace| (keyspace.name.as_str(), keyspace.tables.len()))
             .collect();
         let expected = [
-            ("system", 23),
+            // Cassandra's, and `operations`.
+            ("system", 24),
             ("system_auth", 8),
             ("system_distributed", 4),
             ("system_schema", 11),

@@ -21,7 +21,7 @@ use super::{estimates, local, peers, ring_views, schema_rows, views};
 use crate::{Clients, NodeCompactions, NodeStats};
 
 /// Tables of `system` that are stored like any other.
-const STORED: [&str; 2] = ["batches", "paxos"];
+const STORED: [&str; 3] = ["batches", "operations", "paxos"];
 
 /// The made-up tables of a node, as one shard sees them.
 pub(crate) struct SystemTables {

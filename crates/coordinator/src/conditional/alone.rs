@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
 use read::{ReadCommand, ReadPage, ReadTarget};
+use replica::{Ballot, Operation};
 use rows::{Mutation, PartitionKey};
 use schema::{Schema, TableId};
 use storage::{Claim, StorageError, TableError, Wait};
+use uuid::Uuid;
 
-use super::{ConditionalLevels, Settled};
+use super::{ConditionalLevels, Settled, operations_of, outcome_here};
 use crate::admission::Admitted;
 use crate::{Coordinator, CoordinatorError};
 
@@ -68,12 +71,27 @@ impl ClaimedAlone {
         self.coordinator.read_from(self.admitted, self.owner, command).await
     }
 
+    pub(super) async fn outcome(&self, id: Uuid) -> Result<Option<Bytes>, CoordinatorError> {
+        outcome_here(&self.coordinator, self.table, &self.key, id).await
+    }
+
     /// The next one may claim the partition as soon as the write can be read; this returns when it is on the disk.
-    pub(super) async fn write(&mut self, mutation: Mutation) -> Result<Settled, CoordinatorError> {
+    pub(super) async fn settle(
+        &mut self,
+        mutation: Option<Mutation>,
+        operation: Option<(Uuid, Bytes)>,
+    ) -> Result<Settled, CoordinatorError> {
+        let operation = operation.map(|operation| self.written_of(operation)).transpose()?.flatten();
+        let mutations: Vec<_> = mutation.into_iter().chain(operation).collect();
+        if mutations.is_empty() {
+            self.claim = None;
+            self.coordinator.shards_for(self.admitted).claimed_settled(self.owner).await?;
+            return Ok(Settled::Done);
+        }
         assert!(self.claim.is_some(), "who writes has claimed the partition");
         let Some(claim) = self.claim.take() else { return Ok(Settled::Done) };
         let (shards, planned_on) = (self.coordinator.shards_for(self.admitted), Some(self.planned_on));
-        match shards.write_claimed(self.owner, planned_on, vec![mutation], claim, Wait::Synced).await {
+        match shards.write_claimed(self.owner, planned_on, mutations, claim, Wait::Synced).await {
             Err(StorageError::Table(TableError::Outdated { .. })) => {
                 self.claim = Some(shards.claim(self.owner, self.table, &self.key).await?);
                 Ok(Settled::Again)
@@ -82,10 +100,11 @@ impl ClaimedAlone {
         }
     }
 
-    /// Ends the claim.
-    pub(super) async fn leave(&mut self) -> Result<Settled, CoordinatorError> {
-        self.claim = None;
-        self.coordinator.shards_for(self.admitted).claimed_settled(self.owner).await?;
-        Ok(Settled::Done)
+    /// What is written of an operation.
+    fn written_of(&self, (id, outcome): (Uuid, Bytes)) -> Result<Option<Mutation>, CoordinatorError> {
+        let operation = Operation { id, origin: Ballot::default(), outcome };
+        let log = operations_of(&self.coordinator, self.table)?;
+        let at = (self.timestamp(), self.coordinator.now_seconds());
+        Ok(log.mutation(&self.key, &[operation], at))
     }
 }

@@ -1,10 +1,13 @@
 //! How a change with a condition is made: under a claim on its partition, and in a ring as the replicas agree.
 //!
 //! ```text
-//!   claim ─► ready ─► read ─► (the statement decides) ─┬─► write: it is made
-//!     ▲                                                └─► leave: it is not, and what was read may be told
-//!     └──────────────── others came before ─────────────┘
+//!   claim ─► ready ─► read ─► (the statement decides) ─► settle: it is made, or what was read may be told
+//!     ▲                                                    │
+//!     └──────────────── others came before ────────────────┘
 //! ```
+//!
+//! A client that has no answer sends its statement again. When it has given it an id, what came of the first is told:
+//! that is written with the change, and looked up before anything is decided.
 //!
 //! The one replica of a table of a node that is alone is the shard that owns the partition, and its claims are all
 //! there is to agree on: who has one is ready, and nobody comes before (`alone.rs`).
@@ -17,10 +20,13 @@ mod alone;
 mod carried;
 mod round;
 
+use bytes::Bytes;
 use read::{ReadCommand, ReadPage, ReadTarget};
+use replica::{Failure, OperationLog};
 use rows::{Mutation, PartitionKey};
 use runtime::trace;
 use schema::TableId;
+use uuid::Uuid;
 
 use crate::read::rest;
 use crate::replicas::TooFew;
@@ -110,32 +116,60 @@ impl ClaimedPartition {
         }
     }
 
-    /// Writes a mutation of the partition, unless others came before: then it is claimed anew. The next one may claim
-    /// the partition as soon as this is begun; it returns when the write is durable.
+    /// What has come of an operation already, as it was settled then; `None` when nothing is known to have.
+    ///
+    /// # Errors
+    /// It can not be read.
+    pub async fn outcome(&self, id: Uuid) -> Result<Option<Bytes>, CoordinatorError> {
+        match &self.0 {
+            Claimed::Alone(claimed) => claimed.outcome(id).await,
+            Claimed::InRing(claimed) => claimed.outcome(id).await,
+        }
+    }
+
+    /// Settles what was decided, unless others came before: then the partition is claimed anew. A mutation of the
+    /// partition is written; without one it is left as it is. With it stays what has come of an operation. The next
+    /// one may claim the partition as soon as this is begun; it returns when what is written is durable, and what was
+    /// read may be told.
     ///
     /// # Errors
     /// Nothing is written after `Overloaded`; after others it may be.
     ///
     /// # Cancel safety
-    /// Dropped, the write may stand.
-    pub async fn write(&mut self, mutation: Mutation) -> Result<Settled, CoordinatorError> {
+    /// Dropped, what is written may stand.
+    pub async fn settle(
+        &mut self,
+        mutation: Option<Mutation>,
+        operation: Option<(Uuid, Bytes)>,
+    ) -> Result<Settled, CoordinatorError> {
         trace::note(|| "Committing a conditional change".into());
         match &mut self.0 {
-            Claimed::Alone(claimed) => claimed.write(mutation).await,
-            Claimed::InRing(claimed) => claimed.settle(Some(mutation)).await,
+            Claimed::Alone(claimed) => claimed.settle(mutation, operation).await,
+            Claimed::InRing(claimed) => claimed.settle(mutation, operation).await,
         }
     }
+}
 
-    /// Leaves the partition as it is, unless others came before; returns when what was read may be told.
-    ///
-    /// # Errors
-    /// The log failed, or too few replicas have answered.
-    pub async fn leave(&mut self) -> Result<Settled, CoordinatorError> {
-        match &mut self.0 {
-            Claimed::Alone(claimed) => claimed.leave().await,
-            Claimed::InRing(claimed) => claimed.settle(None).await,
-        }
-    }
+/// The operations of a table's partitions.
+fn operations_of(coordinator: &Coordinator, table: TableId) -> Result<OperationLog, CoordinatorError> {
+    let log = coordinator.shard().local().with_schema(|schema| OperationLog::of(schema, table));
+    log.map_err(unreadable)
+}
+
+/// What this node knows to have come of an operation.
+async fn outcome_here(
+    coordinator: &Coordinator,
+    table: TableId,
+    key: &PartitionKey,
+    id: Uuid,
+) -> Result<Option<Bytes>, CoordinatorError> {
+    let known = operations_of(coordinator, table)?.read(coordinator.shard(), key, &[id]).await;
+    Ok(known.map_err(unreadable)?.pop().map(|operation| operation.outcome))
+}
+
+/// Nothing is done that could have been done before.
+fn unreadable(failure: Failure) -> CoordinatorError {
+    CoordinatorError::Overloaded { what: format!("what has come of operations can not be read: {failure}") }
 }
 
 /// Before a read of partitions in a ring: makes sure that it shows all conditional changes that were made.
@@ -167,7 +201,7 @@ async fn settle_partition(
     let mut claimed = ClaimedPartition::claim(coordinator, table, key, levels).await?;
     loop {
         claimed.ready().await?;
-        if claimed.leave().await? == Settled::Done {
+        if claimed.settle(None, None).await? == Settled::Done {
             return Ok(());
         }
     }

@@ -23,10 +23,11 @@ use schema::TableId;
 use storage::{Claim, Overlay};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use uuid::Uuid;
 
-use super::{ConditionalLevels, Settled};
+use super::{ConditionalLevels, Settled, outcome_here};
 use crate::read::read_until_current;
-use crate::replicas::agreement::{Agreement, Ready};
+use crate::replicas::agreement::{Agreement, Ready, Settling};
 use crate::replicas::deciders::{is_here, who_agree_on};
 use crate::replicas::{ReplicaError, Replicas, RingSeat};
 use crate::write::come_to;
@@ -37,6 +38,9 @@ const ROUND_MAX: usize = 256;
 /// Or so many bytes of them and a change. A record of the log has them twice, and those of the round before: the least
 /// segment has room for that.
 const ROUND_BYTES: usize = 8 << 10;
+
+/// What is written of an operation beside its outcome, about.
+const OPERATION_BYTES: usize = 100;
 
 /// So many partitions are remembered in which this shard has proposed something.
 const AGREEMENTS_MAX: usize = 4_096;
@@ -58,6 +62,8 @@ struct Held {
 #[derive(Default)]
 struct Round {
     mutations: Vec<Mutation>,
+    /// What has come of operations that their clients gave ids.
+    operations: Vec<(Uuid, Bytes)>,
     bytes: usize,
     /// What they were decided on.
     seen: RefCell<Vec<Seen>>,
@@ -109,10 +115,12 @@ impl Round {
         self.waiting.len() >= ROUND_MAX || self.bytes >= ROUND_BYTES
     }
 
-    /// A change joins; or somebody who changes nothing, and wants to know that what was read stands.
+    /// A change joins, or somebody who changes nothing, and wants to know that what was read stands; with what has come
+    /// of an operation by that.
     fn join(
         &mut self,
         mutation: Option<Mutation>,
+        operation: Option<(Uuid, Bytes)>,
         level: Consistency,
     ) -> oneshot::Receiver<Result<Settled, CoordinatorError>> {
         let (told, tell) = oneshot::channel();
@@ -123,6 +131,10 @@ impl Round {
             if !self.levels.contains(&level) {
                 self.levels.push(level);
             }
+        }
+        if let Some((id, outcome)) = operation {
+            self.bytes += OPERATION_BYTES + outcome.len();
+            self.operations.push((id, outcome));
         }
         tell
     }
@@ -277,13 +289,27 @@ impl ClaimedInRing {
         Ok(page?)
     }
 
+    /// What has come of an operation already, or comes of it with this round; `None` when that is nothing.
+    pub(super) async fn outcome(&self, id: Uuid) -> Result<Option<Bytes>, CoordinatorError> {
+        let round = &self.held().expect("the partition is claimed").round;
+        if let Some((_, outcome)) = round.operations.iter().find(|(of, _)| *of == id) {
+            return Ok(Some(outcome.clone()));
+        }
+        let (table, key, _) = &self.place;
+        outcome_here(&self.coordinator, *table, key, id).await
+    }
+
     /// Has it proposed what was decided, together with what others decide; tells how it came out. The partition is
     /// claimed anew when it is to be decided again.
-    pub(super) async fn settle(&mut self, mutation: Option<Mutation>) -> Result<Settled, CoordinatorError> {
+    pub(super) async fn settle(
+        &mut self,
+        mutation: Option<Mutation>,
+        operation: Option<(Uuid, Bytes)>,
+    ) -> Result<Settled, CoordinatorError> {
         let level = self.levels.write;
         let round = &mut self.held_mut().round;
         let is_first = round.is_empty();
-        let outcome = round.join(mutation, level);
+        let outcome = round.join(mutation, operation, level);
         if is_first {
             let (coordinator, seat) = (self.coordinator.clone(), Rc::clone(&self.seat));
             let (place, levels) = (self.place.clone(), self.levels);
@@ -331,11 +357,15 @@ impl ClaimedInRing {
         let (coordinator, table) = (self.coordinator.clone(), self.place.0);
         let deadline = Instant::now() + coordinator.patience(TimeoutKind::Write);
         let held = self.held_mut();
-        let mutations = std::mem::take(&mut round.mutations);
-        let seen = std::mem::take(&mut *round.seen.borrow_mut());
         // Others compare what was read on this node's own rows; of a quorum they need not.
-        let seen = if held.agreement.is_on_own_rows() { seen } else { Vec::new() };
-        let mut settled = held.agreement.settle(mutations, seen, &round.levels, deadline).await;
+        let seen = match held.agreement.is_on_own_rows() {
+            true => round.seen.take(),
+            false => Vec::new(),
+        };
+        let mutations = std::mem::take(&mut round.mutations);
+        let operations = std::mem::take(&mut round.operations);
+        let settling = Settling { mutations, operations, seen };
+        let mut settled = held.agreement.settle(settling, &round.levels, deadline).await;
         loop {
             match settled {
                 Err(ReplicaError::Outdated { epoch }) => {
@@ -352,7 +382,7 @@ impl ClaimedInRing {
             settled = match held.agreement.ready(deadline).await {
                 Ok(Ready::Made) => return Ok(Settled::Done),
                 Ok(Ready::ToDecide) => {
-                    match held.agreement.settle(Vec::new(), Vec::new(), &[], deadline).await {
+                    match held.agreement.settle(Settling::default(), &[], deadline).await {
                         Ok(Settled::Done) => return Ok(Settled::Again),
                         settled => settled,
                     }

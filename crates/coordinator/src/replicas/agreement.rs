@@ -13,23 +13,21 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use futures_util::future::{FutureExt, LocalBoxFuture};
-use futures_util::stream::{FuturesUnordered, StreamExt};
-use replica::{
-    Answer, Ballot, PaxosAnswer, PaxosRequest, Phase, Promise, Proposal, Proposing, Request, Seen,
-};
+use bytes::Bytes;
+use replica::{Ballot, Operation, OperationLog, PaxosRequest, Phase, Proposal, Proposing, Seen};
 use ring::NodeIndex;
 use rows::{Mutation, PartitionKey};
 use runtime::{Plant, trace};
 use schema::{Schema, TableId};
-use tokio::time::{Instant, sleep, timeout_at};
+use storage::Unit;
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-use super::deciders::{who_agree, who_agree_on};
+use super::Replicas;
+use super::deciders::who_agree_on;
 use super::error::ReplicaError;
-use super::requirement::{Counted, Requirement};
-use super::write::Tally;
-use super::{Missed, Replicas, misanswered};
+use super::phases::{Said, ask, ask_one, write_as_one};
+use super::requirement::Requirement;
 use crate::Consistency;
 
 /// The longest wait before a ballot is tried again that others came before.
@@ -51,6 +49,8 @@ pub(crate) struct Agreement {
     timestamp: i64,
     /// Changes that were proposed here and may have been chosen, or may be yet, with the ballots that they had.
     in_doubt: Vec<(Ballot, Vec<Mutation>)>,
+    /// What was proposed under these ballots at first can never be chosen: other proposals have come of its operations.
+    barred: Vec<Ballot>,
     promised: Option<Promised>,
     attempt_count: u32,
     /// How long replicas are waited for that are told something by the way.
@@ -78,6 +78,17 @@ pub(crate) enum Ready {
     Made,
 }
 
+/// What is to be settled.
+#[derive(Debug, Default)]
+pub(crate) struct Settling {
+    /// The changes.
+    pub(crate) mutations: Vec<Mutation>,
+    /// The operations whose outcome was decided with them, and that.
+    pub(crate) operations: Vec<(Uuid, Bytes)>,
+    /// What they were decided on.
+    pub(crate) seen: Vec<Seen>,
+}
+
 /// How a proposal came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
@@ -85,27 +96,6 @@ pub enum Settled {
     Done,
     /// Others came before: it is to be decided again.
     Again,
-}
-
-/// What replicas have said to a phase.
-enum Said {
-    /// A quorum has promised this, or has accepted.
-    Yes(Vec<Promise>),
-    /// Too few.
-    No {
-        /// Somebody has promised this later ballot.
-        later: Option<Ballot>,
-        /// May any replica have done what it was asked?
-        by_any: bool,
-    },
-}
-
-/// What a replica has said.
-enum Word {
-    Promised(Promise),
-    Done,
-    Refused(Ballot),
-    Differs,
 }
 
 impl Agreement {
@@ -124,6 +114,7 @@ impl Agreement {
             heard: Ballot::default(),
             timestamp: 0,
             in_doubt: Vec::new(),
+            barred: Vec::new(),
             promised: None,
             attempt_count: 0,
             patience,
@@ -198,7 +189,8 @@ impl Agreement {
             if let Some(own) = promises.iter().find_map(|promise| self.own(promise.origin)) {
                 // Somebody else has made it good, and knows nothing of the level that is asked for here.
                 let patience = deadline.saturating_duration_since(Instant::now());
-                let written = self.replicas.write(own, self.level, patience).await;
+                let place = (self.table, self.key.token);
+                let written = write_as_one(&self.replicas, place, &own, self.level, patience).await;
                 written.map_err(of_what_is_chosen)?;
                 return Ok(Ready::Made);
             }
@@ -233,7 +225,8 @@ impl Agreement {
                     return Err(ReplicaError::InDoubt);
                 }
                 None => {
-                    let on_own_rows = self.attempt_count == 0 && !self.is_in_doubt();
+                    let on_own_rows =
+                        self.attempt_count == 0 && !self.is_in_doubt() && self.do_all_others_differ()?;
                     self.promised = Some(Promised { ballot, known: None, on_own_rows });
                     return Ok(Ready::ToDecide);
                 }
@@ -256,8 +249,8 @@ impl Agreement {
         trace::note(|| "Finishing incomplete paxos round".into());
         let is_own = self.own(proposal.origin).is_some();
         proposal.ballot = promised;
-        if proposal.planned_on < self.truncated_at() {
-            // It came before the table was emptied.
+        // It came before the table was emptied; or nobody has chosen it, nor can.
+        if proposal.planned_on < self.truncated_at() || self.barred.contains(&proposal.origin) {
             proposal.mutations.clear();
         }
         let (next, known, seen) = (self.ballot_behind(promised), None, Vec::new());
@@ -276,7 +269,7 @@ impl Agreement {
     }
 
     /// Proposes changes one after the other, or that there are none, as they were decided since all was ready on what
-    /// was seen; writes what is chosen, at these levels.
+    /// was seen, with what has come of operations; writes what is chosen, at these levels.
     ///
     /// # Errors
     /// Too few replicas live or have answered. The changes may have been made, or may be yet; they will be after
@@ -286,8 +279,7 @@ impl Agreement {
     /// Dropped, they may have been made, or may be yet.
     pub(crate) async fn settle(
         &mut self,
-        mutations: Vec<Mutation>,
-        seen: Vec<Seen>,
+        Settling { mut mutations, operations, seen }: Settling,
         levels: &[Consistency],
         deadline: Instant,
     ) -> Result<Settled, ReplicaError> {
@@ -297,6 +289,7 @@ impl Agreement {
             return Ok(Settled::Done);
         }
         let Promised { ballot, known, .. } = promised;
+        mutations.extend(self.written_of(operations, ballot)?);
         let (planned_on, timestamp) = (self.replicas.planned_on(), self.timestamp);
         let proposal =
             Proposal { ballot, origin: ballot, planned_on, timestamp, mutations: mutations.clone() };
@@ -312,8 +305,8 @@ impl Agreement {
             self.in_doubt.retain(|(own, _)| *own != ballot);
         }
         match asked? {
-            Said::No { later, by_any } => {
-                if !by_any {
+            Said::No { later, by_any, .. } => {
+                if !by_any || self.barred.contains(&ballot) {
                     self.in_doubt.retain(|(own, _)| *own != ballot);
                 }
                 self.give_way(later).await;
@@ -322,11 +315,52 @@ impl Agreement {
             Said::Yes(_) => {
                 // What was proposed before can not be chosen any more.
                 self.in_doubt.clear();
+                self.barred.clear();
                 self.attempt_count = 0;
                 self.write(proposal, levels, deadline).await.map_err(of_what_is_chosen)?;
                 Ok(Settled::Done)
             }
         }
+    }
+
+    /// Asks the replicas for a phase. What is proposed for operations that came by other proposals can not be chosen
+    /// any more; and this node's replica has missed those.
+    async fn ask(&mut self, phase: &Phase, deadline: Instant) -> Result<Said, ReplicaError> {
+        let said = ask(&self.replicas, (self.table, &self.key, self.level), phase, deadline).await?;
+        if let (Said::No { known, .. }, Phase::Propose(proposing)) = (&said, phase)
+            && !known.is_empty()
+        {
+            self.barred.push(proposing.proposal.origin);
+            self.take_over(known).await;
+        }
+        Ok(said)
+    }
+
+    /// What is written of operations that are proposed under that ballot at first.
+    fn written_of(
+        &self,
+        operations: Vec<(Uuid, Bytes)>,
+        origin: Ballot,
+    ) -> Result<Option<Mutation>, ReplicaError> {
+        if operations.is_empty() {
+            return Ok(None);
+        }
+        let named = operations.into_iter().map(|(id, outcome)| Operation { id, origin, outcome });
+        let (shard, named) = (self.replicas.shard.local(), named.collect::<Vec<_>>());
+        let log = shard.with_schema(|schema| OperationLog::of(schema, self.table));
+        let log = log.map_err(|_| ReplicaError::NoTable)?;
+        Ok(log.mutation(&self.key, &named, (self.timestamp, shard.now_seconds())))
+    }
+
+    /// This node's replica has missed what came of these operations: it is to have it, too.
+    async fn take_over(&self, operations: &[Operation]) {
+        let shard = &self.replicas.shard;
+        let at = (shard.local().timestamps().next_after_all(), shard.local().now_seconds());
+        let log = shard.local().with_schema(|schema| OperationLog::of(schema, self.table));
+        let mutation = log.ok().and_then(|log| log.mutation(&self.key, operations, at));
+        // Where it fails, others tell it again.
+        let mutations = mutation.into_iter().collect();
+        replica::write(shard, self.replicas.planned_on(), Unit::All, mutations).await;
     }
 
     /// Writes what is chosen, at the levels that clients ask for and at that of the agreement in any case: else the
@@ -337,19 +371,33 @@ impl Agreement {
         levels: &[Consistency],
         deadline: Instant,
     ) -> Result<(), ReplicaError> {
+        let place = (self.table, self.key.token);
         if !proposal.mutations.is_empty() {
             for level in self.to_be_met(levels)? {
                 let patience = deadline.saturating_duration_since(Instant::now());
-                self.replicas.write(proposal.mutations.clone(), level, patience).await?;
+                let write = write_as_one(&self.replicas, place, &proposal.mutations, level, patience);
+                write.await?;
             }
         }
         self.tell_committed(proposal.clone());
         let bytes: usize = proposal.mutations.iter().map(|mutation| mutation.as_encoded().len()).sum();
         if bytes <= KNOWN_BYTES_MAX {
-            let ballot = proposal.ballot.next();
-            self.promised = Some(Promised { ballot, known: Some(proposal), on_own_rows: true });
+            let (ballot, on_own_rows) =
+                (proposal.ballot.next(), self.do_all_others_differ().unwrap_or(false));
+            self.promised = Some(Promised { ballot, known: Some(proposal), on_own_rows });
         }
         Ok(())
+    }
+
+    /// Does each other replica have what a quorum has and this node lacks? Where several may lack it, one of them might
+    /// accept what was decided without that, and have it made good by somebody else.
+    fn do_all_others_differ(&self) -> Result<bool, ReplicaError> {
+        let (plan, requirement) = self.replicas.admit(self.table, self.key.token, self.level)?;
+        let view = &self.replicas.view;
+        let here = view.center_of(view.here());
+        let is_asked = |node: &&NodeIndex| !requirement.is_local() || view.center_of(**node) == here;
+        let replica_count = plan.nodes.iter().filter(is_asked).count();
+        Ok(replica_count <= requirement.count() as usize + 1)
     }
 
     /// The least of levels that together mean all of these, and that of the agreement.
@@ -405,118 +453,15 @@ impl Agreement {
         let agree = who_agree_on(&self.replicas, self.table, self.key.token, self.level);
         let (phase, deadline) = (Phase::Commit(proposal), Instant::now() + self.patience);
         let told = agree.into_iter().flatten();
-        let told: Vec<_> = told.map(|node| self.ask_one(node, phase.clone(), deadline)).collect();
+        let (table, key) = (self.table, &self.key);
+        let request = || PaxosRequest { table, key: key.clone(), phase: phase.clone() };
+        let told: Vec<_> = told.map(|node| ask_one(&self.replicas, node, request(), deadline)).collect();
         runtime::spawn_local(
             "a commit",
             Box::pin(async move {
                 futures_util::future::join_all(told).await;
             }),
         );
-    }
-
-    /// Asks all replicas that are to agree, and waits until a quorum has done it, or can not any more. What was decided
-    /// on this node's own rows it accepts itself when that makes a quorum: else it alone might have what was decided on
-    /// rows that the others know better, and it would be made good.
-    async fn ask(&self, phase: &Phase, deadline: Instant) -> Result<Said, ReplicaError> {
-        let level = self.level;
-        let (plan, requirement) = self.replicas.admit(self.table, self.key.token, level)?;
-        let view = &self.replicas.view;
-        let asked = who_agree(&self.replicas, &plan, &requirement);
-        let centers = asked.iter().map(|node| view.center_of(*node));
-        let mut tally = Tally::new(requirement, Counted::none(plan.factors), centers);
-        let waits = matches!(phase, Phase::Propose(proposing) if !proposing.seen.is_empty());
-        let mut own = asked.iter().copied().find(|node| waits && *node == view.here());
-        let ask_one = |node: NodeIndex| {
-            let word = self.ask_one(node, phase.clone(), deadline);
-            async move { (node, word.await) }
-        };
-        let at_once = asked.iter().copied().filter(|node| Some(*node) != own);
-        let mut answers: FuturesUnordered<_> = at_once.map(ask_one).collect();
-        let (mut promises, mut later, mut by_any, mut differs) = (Vec::new(), None::<Ballot>, false, false);
-        while !tally.is_decided() {
-            if let Some(node) = own.take_if(|node| tally.would_be_enough(view.center_of(*node))) {
-                answers.push(ask_one(node));
-            }
-            let Ok(Some((node, word))) = timeout_at(deadline, answers.next()).await else { break };
-            let said = match word {
-                Ok(Word::Promised(promise)) => {
-                    promises.push(promise);
-                    Ok(())
-                }
-                Ok(Word::Done) => {
-                    by_any = true;
-                    Ok(())
-                }
-                Ok(Word::Refused(promised)) => {
-                    later = later.max(Some(promised));
-                    Err(Missed::Silent { was_sent: true })
-                }
-                Ok(Word::Differs) => {
-                    differs = true;
-                    Err(Missed::Silent { was_sent: true })
-                }
-                Err(missed) => {
-                    by_any |= missed != (Missed::Silent { was_sent: false });
-                    Err(missed)
-                }
-            };
-            tally.take_in(view, node, said);
-        }
-        if tally.is_enough() {
-            return Ok(Said::Yes(promises));
-        }
-        // Those who have not answered were asked, or may be yet.
-        by_any |= !answers.is_empty();
-        tally.note_sent(!answers.is_empty());
-        match later.is_some() || differs {
-            true => Ok(Said::No { later, by_any }),
-            false => Err(tally.write_outcome(level).err().unwrap_or(ReplicaError::InDoubt)),
-        }
-    }
-
-    /// Asks one replica.
-    fn ask_one(
-        &self,
-        node: NodeIndex,
-        phase: Phase,
-        deadline: Instant,
-    ) -> LocalBoxFuture<'static, Result<Word, Missed>> {
-        let request = PaxosRequest { table: self.table, key: self.key.clone(), phase };
-        let Some(peer) = self.replicas.view.peer(node) else {
-            let (shard, planned_on) = (self.replicas.shard.clone(), self.replicas.planned_on());
-            let agreeing = async move { replica::agree(&shard, planned_on, request).await };
-            // A task, so that it goes on when the others were enough.
-            let agreeing = runtime::spawn_local(
-                "a replica's own agreement",
-                trace::carry(trace::current(), Box::pin(agreeing)),
-            );
-            return async move {
-                match agreeing.await {
-                    Ok(Ok(answer)) => Ok(word_of(answer)),
-                    Ok(Err(failure)) => Err(Missed::Failed(failure)),
-                    Err(error) => Err(super::failed(error.to_string())),
-                }
-            }
-            .boxed_local();
-        };
-        let answer = self.replicas.ask(peer, [self.table], deadline, |out| Request::put_paxos(&request, out));
-        async move {
-            match answer.await? {
-                Answer::Paxos(answer) => Ok(word_of(answer)),
-                Answer::Failed(failure) => Err(Missed::Failed(failure)),
-                _ => Err(misanswered()),
-            }
-        }
-        .boxed_local()
-    }
-}
-
-fn word_of(answer: PaxosAnswer) -> Word {
-    match answer {
-        PaxosAnswer::Promised(promise) => Word::Promised(promise),
-        PaxosAnswer::Done => Word::Done,
-        PaxosAnswer::Refused(promised) => Word::Refused(promised),
-        PaxosAnswer::Differs => Word::Differs,
     }
 }
 

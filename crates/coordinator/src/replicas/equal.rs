@@ -74,6 +74,22 @@ impl PageSize {
     }
 }
 
+/// Rows that are made equal.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    /// Their table.
+    pub(super) table: Arc<Table>,
+    /// The table on whose replicas they are: the same, but for those of `system.operations`.
+    pub(super) place: TableId,
+}
+
+impl Piece {
+    /// The rows of a table.
+    pub(super) fn of(table: &Arc<Table>) -> Piece {
+        Piece { table: Arc::clone(table), place: table.id() }
+    }
+}
+
 /// On which replicas of a partition rows are made equal. Those are meant that live.
 #[derive(Clone, Copy, Debug)]
 pub enum Participants<'a> {
@@ -132,14 +148,15 @@ impl Replicas {
         patience: Duration,
     ) -> Result<Compared, ReplicaError> {
         let size = Cell::default();
-        self.make_range_equal_telling(table, range, (on, patience, &size), &mut |_, _| {}).await
+        let piece = Piece::of(table);
+        self.make_range_equal_telling(&piece, range, (on, patience, &size), &mut |_, _| {}).await
     }
 
     /// The same, with pages as large as they were the last time. It tells up to which token it has come, and whether
     /// all replicas that count were compared there.
     pub(super) async fn make_range_equal_telling(
         &self,
-        table: &Arc<Table>,
+        Piece { table, place }: &Piece,
         (mut first, last): (Token, Token),
         (on, patience, kept_size): (Participants<'_>, Duration, &Cell<PageSize>),
         tell: &mut dyn FnMut(Token, bool),
@@ -147,8 +164,8 @@ impl Replicas {
         let (mut compared, mut size) = (Compared::default(), kept_size.get());
         let all_live = |nodes: &[NodeIndex]| nodes.iter().all(|node| self.view.is_alive(*node));
         loop {
-            let end = self.end_of_replicas(table.id(), first, last)?;
-            let (nodes, are_all) = self.alive_of(table, end, on)?;
+            let end = self.end_of_replicas(*place, first, last)?;
+            let (nodes, are_all) = self.alive_of(*place, end, on)?;
             compared.partial_count += u64::from(!are_all);
             let range = RingRange::ALL.cut(first, end);
             let now = self.shard.local().now_seconds();
@@ -185,11 +202,11 @@ impl Replicas {
     /// none to be compared. Of one replica alone there is nothing to compare.
     fn alive_of(
         &self,
-        table: &Arc<Table>,
+        place: TableId,
         token: Token,
         on: Participants<'_>,
     ) -> Result<(Vec<NodeIndex>, bool), ReplicaError> {
-        let (plan, _) = self.admit(table.id(), token, Consistency::One)?;
+        let (plan, _) = self.admit(place, token, Consistency::One)?;
         let mut nodes = self.view.nearest_first(&plan);
         let is_wanted = |node: &NodeIndex| match on {
             Participants::AllWith(wanted) => wanted == self.view.host_of(*node),

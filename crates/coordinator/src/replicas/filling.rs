@@ -21,14 +21,14 @@ use std::time::Duration;
 
 use cluster::metadata::{Command, MemberState};
 use runtime::Plant;
-use schema::{Table, TableId};
+use schema::TableId;
 use serde::{Deserialize, Serialize};
 use storage::{StateError, StorageError};
 use tokio::time::{Instant, sleep};
 use types::Token;
 use uuid::Uuid;
 
-use super::equal::{PATIENCE, PageSize, Participants};
+use super::equal::{PATIENCE, PageSize, Participants, Piece};
 use super::repair::FIRST_TOKEN;
 use super::{Compared, ReplicaError, RingSeat};
 use crate::Coordinator;
@@ -47,7 +47,7 @@ const KEEP_EVERY: Duration = Duration::from_secs(1);
 struct Progress {
     /// Whose; another node's is of no use.
     host_id: Uuid,
-    /// By table: all rows up to that token are equal.
+    /// By piece: all rows up to that token are equal.
     upto: BTreeMap<Uuid, i64>,
 }
 
@@ -117,17 +117,17 @@ async fn restore(seat: &RingSeat) -> Result<Progress, StateError> {
 }
 
 impl Progress {
-    /// Where it goes on in a table; `None` when it is through.
-    fn next_token(&self, table: TableId) -> Option<Token> {
-        match self.upto.get(&table.0) {
+    /// Where it goes on in a piece; `None` when it is through.
+    fn next_token(&self, piece: Uuid) -> Option<Token> {
+        match self.upto.get(&piece) {
             None => Some(FIRST_TOKEN),
             Some(upto) => upto.checked_add(1).map(Token),
         }
     }
 
-    /// All rows of a table up to that token are equal now.
-    fn note(&mut self, table: TableId, upto: Token) {
-        let before = self.upto.insert(table.0, upto.0);
+    /// All rows of a piece up to that token are equal now.
+    fn note(&mut self, piece: Uuid, upto: Token) {
+        let before = self.upto.insert(piece, upto.0);
         assert!(before.is_none_or(|before| before <= upto.0), "rows that this node has got it has");
     }
 }
@@ -139,30 +139,42 @@ impl Filling<'_> {
             return true;
         }
         let mut is_full = true;
-        for table in self.tables() {
-            is_full &= self.is_table_full(&table).await;
+        for piece in self.pieces() {
+            is_full &= self.is_piece_full(&piece).await;
         }
         // A table may have been made meanwhile.
-        is_full && self.tables().iter().all(|table| self.next_token(table.id()).is_none())
+        is_full && self.pieces().iter().all(|piece| self.next_token(piece).is_none())
     }
 
-    /// Tables that are on the ring.
-    fn tables(&self) -> Vec<Arc<Table>> {
-        self.seat.replicas().map(|replicas| replicas.tables()).unwrap_or_default()
+    /// The tables that are on the ring, and what has come of operations in their keyspaces: what a quorum knew to be
+    /// done it must know now.
+    fn pieces(&self) -> Vec<Piece> {
+        let tables = self.seat.replicas().map(|replicas| replicas.tables()).unwrap_or_default();
+        let operations = self
+            .seat
+            .shard()
+            .local()
+            .with_schema(|schema| schema.table("system", "operations").map(Arc::clone));
+        let one_of_each: BTreeMap<_, _> = tables.iter().map(|table| (table.keyspace(), table.id())).collect();
+        let of_keyspace =
+            |place: TableId| operations.clone().map(|operations| Piece { table: operations, place });
+        let of_operations = one_of_each.into_values().filter_map(of_keyspace);
+        tables.iter().map(Piece::of).chain(of_operations).collect()
     }
 
-    fn next_token(&self, table: TableId) -> Option<Token> {
-        self.progress.borrow().next_token(table)
+    fn next_token(&self, piece: &Piece) -> Option<Token> {
+        self.progress.borrow().next_token(key_of(piece))
     }
 
-    fn note(&self, table: TableId, upto: Token) {
-        self.progress.borrow_mut().note(table, upto);
+    fn note(&self, piece: &Piece, upto: Token) {
+        self.progress.borrow_mut().note(key_of(piece), upto);
     }
 
-    async fn is_table_full(&self, table: &Arc<Table>) -> bool {
-        while let Some(first) = self.next_token(table.id()) {
-            match self.fill_range(table, first).await {
-                Ok(last) => self.note(table.id(), last),
+    async fn is_piece_full(&self, piece: &Piece) -> bool {
+        let table = &piece.table;
+        while let Some(first) = self.next_token(piece) {
+            match self.fill_range(piece, first).await {
+                Ok(last) => self.note(piece, last),
                 // It is gone, or the ring is.
                 Err(ReplicaError::NoTable) => return true,
                 Err(error) => {
@@ -175,10 +187,16 @@ impl Filling<'_> {
     }
 
     /// Makes equal what begins with that token and has one set of replicas; its last token.
-    async fn fill_range(&self, table: &Arc<Table>, first: Token) -> Result<Token, ReplicaError> {
+    async fn fill_range(&self, piece: &Piece, first: Token) -> Result<Token, ReplicaError> {
         let replicas = self.seat.replicas().ok_or(ReplicaError::NoTable)?;
-        let last = replicas.end_of_replicas(table.id(), first, Token::MAX)?;
-        let plan = replicas.view.plan(table.keyspace(), last).ok_or(ReplicaError::NoTable)?;
+        let last = replicas.end_of_replicas(piece.place, first, Token::MAX)?;
+        let keyspace = self
+            .seat
+            .shard()
+            .local()
+            .with_schema(|schema| schema.keyspace_of(piece.place).map(|keyspace| keyspace.name.clone()));
+        let keyspace = keyspace.ok_or(ReplicaError::NoTable)?;
+        let plan = replicas.view.plan(&keyspace, last).ok_or(ReplicaError::NoTable)?;
         let here = replicas.view.here();
         let others = plan.nodes.iter().filter(|node| **node != here && replicas.view.has_rows(**node));
         let others: Vec<_> = others.copied().collect();
@@ -186,9 +204,11 @@ impl Filling<'_> {
             return Ok(last);
         }
         if others.is_empty() {
-            let keyspace = table.keyspace();
-            if self.lost.borrow_mut().insert(keyspace.to_owned()) {
-                tracing::warn!(keyspace, "rows of which the lost node had the only replica are lost");
+            if self.lost.borrow_mut().insert(keyspace.clone()) {
+                tracing::warn!(
+                    keyspace = &*keyspace,
+                    "rows of which the lost node had the only replica are lost"
+                );
             }
             return Ok(last);
         }
@@ -206,12 +226,12 @@ impl Filling<'_> {
         let mut tell = |upto: Token, are_all: bool| {
             *self.waits_for.borrow_mut() = None;
             if are_all && upto >= first {
-                self.note(table.id(), upto);
+                self.note(piece, upto);
             }
         };
         let (on, range) = (Participants::AllWith(self.seat.known().host_id()), (first, last));
         let options = (on, PATIENCE, &self.size);
-        let compared = replicas.make_range_equal_telling(table, range, options, &mut tell).await?;
+        let compared = replicas.make_range_equal_telling(piece, range, options, &mut tell).await?;
         *self.compared.borrow_mut() += compared;
         match compared.partial_count {
             0 => Ok(last),
@@ -256,9 +276,9 @@ impl Filling<'_> {
         let begun = Instant::now();
         loop {
             sleep(TELL_AFTER).await;
-            let table_count = self.tables().len();
-            let full_count =
-                self.tables().iter().filter(|table| self.next_token(table.id()).is_none()).count();
+            let pieces = self.pieces();
+            let table_count = pieces.len();
+            let full_count = pieces.iter().filter(|piece| self.next_token(piece).is_none()).count();
             let Compared { page_count, mended_count, .. } = *self.compared.borrow();
             let waits_for = self.waits_for.borrow().clone().unwrap_or_else(|| "nobody".to_owned());
             let elapsed = begun.elapsed().as_secs();
@@ -275,28 +295,33 @@ impl Filling<'_> {
     }
 }
 
+/// What stands for a piece in what is kept: a table's id, and another one for the operations of its keyspace.
+fn key_of(Piece { table, place }: &Piece) -> Uuid {
+    if table.id() == *place { place.0 } else { Uuid::from_u128(table.id().0.as_u128() ^ place.0.as_u128()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TABLE: TableId = TableId(Uuid::from_u128(7));
+    const PIECE: Uuid = Uuid::from_u128(7);
 
     #[test]
     fn it_goes_on_behind_what_it_has_up_to_the_end_of_the_ring() {
         let mut progress = Progress::default();
-        assert_eq!(progress.next_token(TABLE), Some(FIRST_TOKEN));
-        progress.note(TABLE, Token(-7));
-        assert_eq!(progress.next_token(TABLE), Some(Token(-6)));
-        progress.note(TABLE, Token::MAX);
-        assert_eq!(progress.next_token(TABLE), None);
+        assert_eq!(progress.next_token(PIECE), Some(FIRST_TOKEN));
+        progress.note(PIECE, Token(-7));
+        assert_eq!(progress.next_token(PIECE), Some(Token(-6)));
+        progress.note(PIECE, Token::MAX);
+        assert_eq!(progress.next_token(PIECE), None);
     }
 
     #[test]
     fn it_never_falls_back() {
         let mut progress = Progress::default();
-        progress.note(TABLE, Token(7));
-        progress.note(TABLE, Token(7));
-        let noted = runtime::caught(|| progress.note(TABLE, Token(6)));
+        progress.note(PIECE, Token(7));
+        progress.note(PIECE, Token(7));
+        let noted = runtime::caught(|| progress.note(PIECE, Token(6)));
         assert_eq!(noted.expect_err("it is seen").what, "rows that this node has got it has");
     }
 }

@@ -52,6 +52,7 @@ mod logged;
 mod marks;
 mod owed;
 pub(crate) mod partners;
+mod phases;
 pub(crate) mod plain;
 mod read;
 mod read_repairs;

@@ -50,9 +50,8 @@ impl Replicas {
         written
     }
 
-    /// Writes mutations to all their replicas, and waits for each: it has them then, or is marked as having missed
-    /// them. Two of each partition have them, or the only one: what is marked can be made good then, though another one
-    /// is lost.
+    /// Writes mutations to all their replicas, and waits for each: it has them, or is marked as having missed them. Two
+    /// of each partition have them, or the only one: what is marked can be made good, though another one is lost.
     ///
     /// # Errors
     /// Of some partition too few replicas live, or have said that they have it. Others may have.
@@ -119,21 +118,8 @@ impl Replicas {
         mutations: &[Mutation],
         term: Term,
     ) -> GroupWrite {
-        let asked = plan.nodes.iter().map(|node| {
-            let (node, write) = (*node, self.begin_write(*node, unit, mutations, term.deadline));
-            async move { (node, write.await) }.boxed_local()
-        });
-        let asked = asked.collect();
-        let counting = plan.nodes.iter().filter(|node| self.view.has_rows(**node));
-        let centers = counting.map(|node| self.view.center_of(*node));
-        let tally = Tally::new(requirement, Counted::none(plan.factors), centers);
-        let unit_count = match unit {
-            Unit::All => 1,
-            Unit::Each => mutations.len(),
-        };
         let places = mutations.iter().map(|mutation| (mutation.table, mutation.key.token)).collect();
-        let watched = Watched::new(self, plan.nodes, unit, places, term.begun);
-        GroupWrite { view: Rc::clone(&self.view), asked, tallies: vec![tally; unit_count], watched }
+        begin_group_of(self, plan, requirement, (unit, places), mutations, term)
     }
 
     /// Has one replica write; what comes of it can be waited for.
@@ -191,6 +177,31 @@ impl Replicas {
         // There is nothing to be brought to a table that was emptied since.
         if is_outdated(&said) { Ok(()) } else { said }
     }
+}
+
+/// Asks all replicas of what is of these places.
+pub(super) fn begin_group_of(
+    replicas: &Replicas,
+    plan: &Plan<'_>,
+    requirement: Requirement,
+    (unit, places): (Unit, Rc<[(TableId, Token)]>),
+    mutations: &[Mutation],
+    term: Term,
+) -> GroupWrite {
+    let asked = plan.nodes.iter().map(|node| {
+        let (node, write) = (*node, replicas.begin_write(*node, unit, mutations, term.deadline));
+        async move { (node, write.await) }.boxed_local()
+    });
+    let asked = asked.collect();
+    let counting = plan.nodes.iter().filter(|node| replicas.view.has_rows(**node));
+    let centers = counting.map(|node| replicas.view.center_of(*node));
+    let tally = Tally::new(requirement, Counted::none(plan.factors), centers);
+    let unit_count = match unit {
+        Unit::All => 1,
+        Unit::Each => mutations.len(),
+    };
+    let watched = Watched::new(replicas, plan.nodes, unit, places, term.begun);
+    GroupWrite { view: Rc::clone(&replicas.view), asked, tallies: vec![tally; unit_count], watched }
 }
 
 /// What goes to a replica as one record of its log: less than the least segment has room for. One mutation may be more.
@@ -373,7 +384,7 @@ fn outcomes(
 }
 
 /// What several groups come to. Where one is `Unavailable` and another was sent, something was.
-fn together(outcomes: Vec<Result<(), ReplicaError>>) -> Result<(), ReplicaError> {
+pub(super) fn together(outcomes: Vec<Result<(), ReplicaError>>) -> Result<(), ReplicaError> {
     let is_unavailable =
         |outcome: &Result<(), ReplicaError>| matches!(outcome, Err(ReplicaError::Unavailable { .. }));
     let is_nothing_sent = outcomes.iter().all(is_unavailable);

@@ -8,8 +8,26 @@ use coordinator::Consistency;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::operation::OperationId;
 use crate::QueryError;
 use crate::request::Values;
+
+/// What is decided about for a client of another node.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Carried {
+    Change(CarriedChange),
+    Count(CarriedCount),
+}
+
+/// What a request with an id adds to the counters of one partition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CarriedCount {
+    /// The mutation, encoded.
+    pub(crate) increments: Bytes,
+    pub(crate) operation: OperationId,
+    pub(crate) consistency: Consistency,
+    pub(crate) serial_consistency: Option<Consistency>,
+}
 
 /// A change as a client has asked for it.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +39,8 @@ pub(crate) struct CarriedChange {
     pub(crate) consistency: Consistency,
     pub(crate) serial_consistency: Option<Consistency>,
     pub(crate) now_in_seconds: Option<i32>,
+    /// If the client has given it an id.
+    pub(crate) operation: Option<OperationId>,
 }
 
 /// A statement of it.
@@ -35,7 +55,7 @@ pub(crate) struct CarriedStatement {
 }
 
 /// What was decided.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Decision {
     /// The change was made.
     Applied,
@@ -84,6 +104,7 @@ mod tests {
             consistency: Consistency::Quorum,
             serial_consistency: Some(Consistency::LocalSerial),
             now_in_seconds: Some(-1),
+            operation: None,
         };
         assert_eq!(unpack::<CarriedChange>(&pack(&change)), Ok(change));
         let found = Some(vec![vec![Some(Bytes::from_static(b"")), None]]);

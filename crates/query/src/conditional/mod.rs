@@ -17,9 +17,11 @@ mod answer;
 mod bound_test;
 mod carried;
 mod conditions;
+mod operation;
 mod plan;
 
 pub(crate) use answer::{ShownColumns, applied, found_rows, not_applied};
-pub(crate) use carried::{CarriedChange, CarriedStatement, Decision, pack, unpack};
+pub(crate) use carried::{Carried, CarriedChange, CarriedCount, CarriedStatement, Decision, pack, unpack};
 pub(crate) use conditions::Conditions;
+pub(crate) use operation::{KeptDecision, OperationId};
 pub(crate) use plan::{Condition, plan_condition};

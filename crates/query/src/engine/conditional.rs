@@ -3,28 +3,22 @@
 use std::cell::{Cell, OnceCell};
 use std::future::Future;
 use std::pin::pin;
-use std::rc::Rc;
 
-use bytes::Bytes;
-use coordinator::{
-    ClaimedPartition, ConditionalLevels, Consistency, CoordinatorError, Decider, Settled, TimeoutKind,
-};
-use futures_util::future::LocalBoxFuture;
+use coordinator::{ClaimedPartition, ConditionalLevels, Consistency, CoordinatorError, Settled, TimeoutKind};
 use read::{PartitionRows, ReadCommand};
-use rows::PartitionKey;
+use rows::{Mutation, PartitionKey};
 use schema::Table;
 
 use super::Inner;
+use super::carried::{Origin, decided_before, operation_of};
 use crate::conditional::{
-    CarriedChange, CarriedStatement, Conditions, Decision, ShownColumns, applied, found_rows, not_applied,
-    pack, unpack,
+    Carried, CarriedChange, Conditions, Decision, KeptDecision, OperationId, ShownColumns, applied,
+    found_rows, not_applied,
 };
 use crate::error::refuse;
-use crate::functions::Environment;
 use crate::memory::AnswerRoom;
 use crate::modify::{Basis, BatchPlan, Changes, Elements, ModifyPlan, Writer, read_whole};
-use crate::prepare::{Body, Planned, PreparedText};
-use crate::request::{BatchQuery, BatchStatement, QueryOptions, Values};
+use crate::request::QueryOptions;
 use crate::response::{Response, ResponseKind};
 use crate::restrictions::{Rows, StatementType};
 use crate::terms::Bindings;
@@ -45,37 +39,6 @@ struct Request<'a> {
     key: PartitionKey,
     conditions: Conditions<'a>,
     shown: ShownColumns,
-}
-
-/// Where a change with a condition comes from: what is told to the node that decides about it.
-#[derive(Clone, Copy)]
-pub(super) enum Origin<'a> {
-    /// A statement of its own, with the values of the request, and the keyspace of its unqualified names.
-    Statement(Source<'a>, Option<&'a str>),
-    /// A BATCH message, and the same.
-    Batch(&'a [BatchStatement], Option<&'a str>),
-}
-
-/// Where the plan of a statement comes from.
-#[derive(Clone, Copy)]
-pub(super) enum Source<'a> {
-    /// Its text.
-    Text(&'a str),
-    /// It was prepared, under this id.
-    Prepared(&'a [u8; 16]),
-}
-
-impl<'a> Source<'a> {
-    fn of(query: &'a BatchQuery) -> Source<'a> {
-        match query {
-            BatchQuery::Text(text) => Source::Text(text),
-            BatchQuery::Prepared(id) => Source::Prepared(id),
-        }
-    }
-
-    pub(super) fn is_prepared(self) -> bool {
-        matches!(self, Source::Prepared(_))
-    }
 }
 
 impl Inner {
@@ -103,9 +66,22 @@ impl Inner {
     ) -> Result<Response, QueryError> {
         let request = self.bind_request(parts, is_batch).await?;
         let levels = self.levels_of(options, request.table)?;
-        let decision = match self.decide_elsewhere(&request, levels, options, origin).await? {
-            Some(decision) => decision,
-            None => self.decide(&request, levels, self.now(options), room).await?,
+        let operation = operation_of(self, options, origin)?;
+        let place = (request.table.id(), &request.key);
+        let elsewhere = self.decide_elsewhere(place, levels, || {
+            Ok(Carried::Change(CarriedChange {
+                statements: self.statements_of(options, origin)?,
+                is_batch: matches!(origin, Origin::Batch(..)),
+                consistency: options.consistency,
+                serial_consistency: options.serial_consistency,
+                now_in_seconds: options.now_in_seconds,
+                operation,
+            }))
+        });
+        let decision = match elsewhere.await {
+            Ok(Some(decision)) => decision,
+            Ok(None) => self.decide(&request, levels, (self.now(options), operation), room).await?,
+            Err(undecided) => return Err(undecided.of_change(levels)),
         };
         Ok(rows(match decision {
             Decision::Applied => applied(request.table),
@@ -113,132 +89,27 @@ impl Inner {
         }))
     }
 
-    /// Has it decided where its partition is decided about; `None` when that is here.
-    async fn decide_elsewhere(
-        &self,
-        request: &Request<'_>,
-        levels: ConditionalLevels,
-        options: &QueryOptions,
-        origin: Origin<'_>,
-    ) -> Result<Option<Decision>, QueryError> {
-        let (table, key, refused) =
-            (request.table.id(), &request.key, |error: CoordinatorError| refused(error, levels));
-        let others = coordinator::others_that_decide(&self.coordinator, table, key, levels.agreement);
-        let Some(others) = others.map_err(refused)? else { return Ok(None) };
-        let statements = match origin {
-            Origin::Statement(source, keyspace) => vec![(source, keyspace, &options.values)],
-            Origin::Batch(statements, keyspace) => {
-                statements.iter().map(|one| (Source::of(&one.query), keyspace, &one.values)).collect()
-            }
-        };
-        let statements =
-            statements.into_iter().map(|(source, keyspace, values)| self.carried(source, keyspace, values));
-        let change = CarriedChange {
-            statements: statements.collect::<Result<_, _>>()?,
-            is_batch: matches!(origin, Origin::Batch(..)),
-            consistency: options.consistency,
-            serial_consistency: options.serial_consistency,
-            now_in_seconds: options.now_in_seconds,
-        };
-        let decision = others.decide(pack(&change)).await.map_err(|error| match error {
-            CoordinatorError::InDoubt => late(levels, true),
-            error => refused(error),
-        })?;
-        decision.map(|decision| unpack::<Result<Decision, QueryError>>(&decision)?).transpose()
-    }
-
-    /// A statement for another node.
-    fn carried(
-        &self,
-        source: Source<'_>,
-        keyspace: Option<&str>,
-        values: &Values,
-    ) -> Result<CarriedStatement, QueryError> {
-        let (keyspace, values) = (keyspace.map(str::to_owned), values.clone());
-        match source {
-            Source::Text(text) => Ok(CarriedStatement { id: None, text: text.to_owned(), keyspace, values }),
-            Source::Prepared(id) => {
-                let prepared = self.texts.get(id).ok_or(QueryError::Unprepared { id: *id })?;
-                let (text, keyspace) = (prepared.text.clone(), prepared.keyspace.clone());
-                Ok(CarriedStatement { id: Some(*id), text, keyspace, values })
-            }
-        }
-    }
-
-    /// Decides about what another node, or another shard, has sent.
-    async fn decide_carried(&self, change: CarriedChange) -> Result<Decision, QueryError> {
-        let mut room = self.answers.room_of_its_own();
-        let options = QueryOptions {
-            consistency: change.consistency,
-            serial_consistency: change.serial_consistency,
-            now_in_seconds: change.now_in_seconds,
-            ..QueryOptions::default()
-        };
-        let mut planned = Vec::with_capacity(change.statements.len());
-        for statement in &change.statements {
-            planned.push(self.plan_carried(statement, &mut room).await?);
-        }
-        let environment = Environment::of(self.coordinator.runtime());
-        let mut bound = Vec::with_capacity(planned.len());
-        for (statement, planned) in change.statements.iter().zip(&planned) {
-            bound.push(self.bind_in_batch(&statement.values, planned, &environment).await?);
-        }
-        let no_condition = || QueryError::Server("a statement of another node has no condition".to_owned());
-        if let ([planned], [bindings]) = (&planned[..], &bound[..])
-            && let Body::Batch(plan) = &planned.body
-        {
-            let own = own_bindings(plan, bindings);
-            let parts = parts_of(plan, bindings, &own);
-            return self.decide_parts(&parts, true, &options, &mut room).await;
-        }
-        let mut parts = Vec::with_capacity(planned.len());
-        for (planned, bindings) in planned.iter().zip(&bound) {
-            let Body::Modify(plan) = &planned.body else { return Err(no_condition()) };
-            parts.push(Part { plan, bindings });
-        }
-        if !parts.iter().any(|part| part.plan.condition.is_some()) {
-            return Err(no_condition());
-        }
-        self.decide_parts(&parts, change.is_batch, &options, &mut room).await
-    }
-
-    async fn decide_parts(
+    /// Decides about parts that another node has carried here.
+    pub(super) async fn decide_parts(
         &self,
         parts: &[Part<'_>],
         is_batch: bool,
         options: &QueryOptions,
+        operation: Option<OperationId>,
         room: &mut AnswerRoom,
     ) -> Result<Decision, QueryError> {
         let request = self.bind_request(parts, is_batch).await?;
         let levels = self.levels_of(options, request.table)?;
-        self.decide(&request, levels, self.now(options), room).await
+        self.decide(&request, levels, (self.now(options), operation), room).await
     }
 
-    /// The plan of a statement of another node: one that was prepared there is prepared here, too.
-    async fn plan_carried(
-        &self,
-        statement: &CarriedStatement,
-        room: &mut AnswerRoom,
-    ) -> Result<Rc<Planned>, QueryError> {
-        let CarriedStatement { id, text, keyspace, .. } = statement;
-        let Some(id) = id else {
-            let parsed = self.parse(text, room).await?;
-            let planned = self.plan(&self.coordinator.schema(), parsed, keyspace.as_deref()).await?;
-            return Ok(Rc::new(planned));
-        };
-        if let Some(prepared) = self.prepared_now(id) {
-            return Ok(prepared.planned);
-        }
-        self.texts.put(*id, PreparedText { keyspace: keyspace.clone(), text: text.clone() });
-        Ok(self.prepared(id, room).await?.planned)
-    }
-
-    /// Decides about a change, and makes it when all of its conditions hold.
+    /// Decides about a change, and makes it when all of its conditions hold. What has come already of an operation is
+    /// told again.
     async fn decide(
         &self,
         request: &Request<'_>,
         levels: ConditionalLevels,
-        now: u32,
+        (now, operation): (u32, Option<OperationId>),
         room: &mut AnswerRoom,
     ) -> Result<Decision, QueryError> {
         let mut deadline = Deadline::of(&self.timeouts, TimeoutKind::Contention);
@@ -251,18 +122,33 @@ impl Inner {
                 let reading = pin!(self.prepare_and_read(request, &mut claimed, (levels, now), room));
                 deadline.within(reading).await.unwrap_or_else(|_| Err(late(levels, false)))?
             };
-            if request.conditions.hold(partition.as_ref())? {
-                let writing =
-                    self.write_claimed(request, &mut claimed, partition.as_ref(), (levels, now), room);
-                if writing.await? == Settled::Done {
-                    return Ok(Decision::Applied);
+            let before = match operation {
+                None => None,
+                Some(operation) => {
+                    let before = decided_before(self, &claimed, operation).await;
+                    before.map_err(|error| error.of_change(levels))?
                 }
-                continue;
-            }
-            let found = request.conditions.keep_shown(partition);
-            if self.settle(claimed.leave(), levels, false).await? == Settled::Done {
-                let found = found.map(|found| found_rows(request.table, &request.shown, &found));
-                return Ok(Decision::NotApplied(found));
+            };
+            let is_anew = before.is_none();
+            let mut mutation = None;
+            let decision = match before {
+                Some(KeptDecision::Whole(decision)) => decision,
+                None if request.conditions.hold(partition.as_ref())? => {
+                    mutation = self
+                        .change_of(request, &mut claimed, partition.as_ref(), (levels, now), room)
+                        .await?;
+                    Decision::Applied
+                }
+                None | Some(KeptDecision::Refused) => {
+                    let found = request.conditions.keep_shown(partition);
+                    let found = found.map(|found| found_rows(request.table, &request.shown, &found));
+                    Decision::NotApplied(found)
+                }
+            };
+            let kept = operation.filter(|_| is_anew).map(|operation| operation.keep(decision.clone()));
+            let is_write = mutation.is_some() || kept.is_some();
+            if self.settle(claimed.settle(mutation, kept), levels, is_write).await? == Settled::Done {
+                return Ok(decision);
             }
         }
     }
@@ -352,14 +238,15 @@ impl Inner {
         Ok(Request { parts, table: &first.table, key, conditions, shown })
     }
 
-    async fn write_claimed(
+    /// What a change writes whose conditions hold.
+    async fn change_of(
         &self,
         request: &Request<'_>,
         claimed: &mut ClaimedPartition,
         partition: Option<&PartitionRows>,
         (levels, now): (ConditionalLevels, u32),
         room: &mut AnswerRoom,
-    ) -> Result<Settled, QueryError> {
+    ) -> Result<Option<Mutation>, QueryError> {
         let elements = Elements::default();
         let writer = Writer {
             coordinator: &self.coordinator,
@@ -376,10 +263,7 @@ impl Inner {
         }
         let mut mutations = changes.finish(self.io()).await;
         assert!(mutations.len() <= 1, "a conditional change is of one partition of one table");
-        match mutations.pop() {
-            None => self.settle(claimed.leave(), levels, false).await,
-            Some(mutation) => self.settle(claimed.write(mutation), levels, true).await,
-        }
+        Ok(mutations.pop())
     }
 
     /// Waits until what was decided may be told.
@@ -408,24 +292,12 @@ impl Inner {
     }
 }
 
-impl Decider for Inner {
-    fn decide(self: Rc<Self>, change: Bytes) -> LocalBoxFuture<'static, Bytes> {
-        Box::pin(async move {
-            let decision = match unpack(&change) {
-                Ok(change) => self.decide_carried(change).await,
-                Err(error) => Err(error),
-            };
-            pack(&decision)
-        })
-    }
-}
-
 /// Of the statements of a batch, the values of those that have constants of their own, and none of the batch's markers.
-fn own_bindings<'a>(plan: &'a BatchPlan, bindings: &'a Bindings<'_>) -> Vec<Option<Bindings<'a>>> {
+pub(super) fn own_bindings<'a>(plan: &'a BatchPlan, bindings: &'a Bindings<'_>) -> Vec<Option<Bindings<'a>>> {
     plan.statements.iter().map(|entry| plan.bind_constants(entry, bindings)).collect()
 }
 
-fn parts_of<'a>(
+pub(super) fn parts_of<'a>(
     plan: &'a BatchPlan,
     bindings: &'a Bindings<'a>,
     own: &'a [Option<Bindings<'a>>],
@@ -435,7 +307,7 @@ fn parts_of<'a>(
 }
 
 /// What is told when it is not made.
-fn refused(error: CoordinatorError, levels: ConditionalLevels) -> QueryError {
+pub(super) fn refused(error: CoordinatorError, levels: ConditionalLevels) -> QueryError {
     let level = match &error {
         CoordinatorError::Unavailable { consistency, .. } if *consistency == levels.write.name() => {
             levels.write
@@ -446,7 +318,7 @@ fn refused(error: CoordinatorError, levels: ConditionalLevels) -> QueryError {
 }
 
 /// What is told when the time is over: that nothing was done, or that nobody knows.
-fn late(levels: ConditionalLevels, is_written: bool) -> QueryError {
+pub(super) fn late(levels: ConditionalLevels, is_written: bool) -> QueryError {
     let (consistency, received, block_for) = (levels.agreement, 0, 1);
     match is_written {
         true => QueryError::CasWriteUnknown { consistency, received, block_for },

@@ -13,7 +13,8 @@ use runtime::Piece;
 use schema::Table;
 
 use super::Inner;
-use super::conditional::{Origin, Part, Source};
+use super::carried::{Origin, Source};
+use super::conditional::Part;
 use crate::error::refuse;
 use crate::functions::Environment;
 use crate::latencies::RequestKind;
@@ -144,20 +145,13 @@ impl Inner {
         piece.give_way().await;
         match plan.is_of_counters {
             // Boxed: most changes count nothing, and need no room for it.
-            true => Box::pin(self.count(mutations, options.consistency)).await?,
+            true => {
+                let origin = Origin::Statement(source, keyspace);
+                Box::pin(self.count(mutations, options, origin)).await?;
+            }
             false => self.write(mutations, options.consistency).await?,
         }
         Ok(Response::void())
-    }
-
-    async fn count(&self, mutations: Vec<Mutation>, consistency: Consistency) -> Result<(), QueryError> {
-        let counting = pin!(coordinator::count(&self.coordinator, mutations, consistency));
-        match Deadline::of(&self.timeouts, TimeoutKind::Count).within(counting).await {
-            Ok(counted) => {
-                counted.map_err(|error| QueryError::of_write(error, consistency, WriteType::Counter))
-            }
-            Err(timed_out) => Err(timed_out.of_write(consistency, WriteType::Counter)),
-        }
     }
 
     async fn write(&self, mutations: Vec<Mutation>, consistency: Consistency) -> Result<(), QueryError> {
@@ -213,7 +207,9 @@ impl Inner {
         }
         room.release();
         let tables: Vec<_> = plan.tables().collect();
-        self.apply_batch(plan.batch_type, changes.finish(self.io()).await, &tables, options.consistency).await
+        let origin = Origin::Statement(source, keyspace);
+        let mutations = changes.finish(self.io()).await;
+        self.apply_batch(plan.batch_type, mutations, &tables, options, origin).await
     }
 
     async fn apply_batch(
@@ -221,8 +217,10 @@ impl Inner {
         batch_type: BatchType,
         mutations: Vec<Mutation>,
         tables: &[&Arc<Table>],
-        consistency: Consistency,
+        options: &QueryOptions,
+        origin: Origin<'_>,
     ) -> Result<Response, QueryError> {
+        let consistency = options.consistency;
         let mut response = Response::void();
         // One partition is atomic by itself.
         if batch_type == BatchType::Logged && !self.are_of_one_partition(&mutations) {
@@ -240,7 +238,7 @@ impl Inner {
         }
         // All tables of a batch are of counters, or none.
         match tables.first().is_some_and(|table| table.is_counter()) {
-            true => self.count(mutations, consistency).await?,
+            true => self.count(mutations, options, origin).await?,
             false => self.write(mutations, consistency).await?,
         }
         Ok(response)
@@ -309,7 +307,8 @@ impl Inner {
         }
         room.release();
         let tables: Vec<_> = plans.iter().map(|plan| &plan.table).collect();
-        self.apply_batch(batch_type, changes.finish(self.io()).await, &tables, options.consistency).await
+        let mutations = changes.finish(self.io()).await;
+        self.apply_batch(batch_type, mutations, &tables, options, Origin::Batch(statements, keyspace)).await
     }
 
     /// The values of a statement of a BATCH message, or of another node.

@@ -8,7 +8,7 @@ use protocol::{
     ErrorKind, ErrorResponse, Framing, Prepared, PreparedMetadata, QueryParameters, Request, RequestEnvelope,
     Response, ResponseEnvelope, ResultMetadata, Version,
 };
-use query::{AnswerRoom, QueryError, ResponseKind, SessionState};
+use query::{AnswerRoom, QueryError, QueryOptions, ResponseKind, SessionState};
 use runtime::trace;
 
 use super::ShardServer;
@@ -104,7 +104,7 @@ impl Job {
         let unwanted = || ErrorResponse::new(ErrorKind::Server, "this message is answered by the connection");
         match &self.envelope.request {
             Request::Query(query) => {
-                let options = convert::options(&query.parameters);
+                let options = self.options(&query.parameters)?;
                 let mut session = session();
                 let response = engine.query(&mut session, query.query.as_str(), &options, room);
                 let response = Box::pin(response).await;
@@ -112,7 +112,7 @@ impl Job {
             }
             Request::Execute(execute) => {
                 let id = convert::prepared_id(&execute.id)?;
-                let options = convert::options(&execute.parameters);
+                let options = self.options(&execute.parameters)?;
                 // A prepared statement knows its keyspace; one that is a USE changes the session in `respond`.
                 let mut session = SessionState::default();
                 let response = engine.execute(&mut session, &id, &options, room).await;
@@ -120,7 +120,7 @@ impl Job {
             }
             Request::Batch(batch) => {
                 let statements = convert::batch_statements(&batch.statements)?;
-                let options = convert::options(&batch.parameters);
+                let options = self.options(&batch.parameters)?;
                 let kind = convert::batch_type(batch.kind);
                 let mut session = session();
                 let response = engine.batch(&mut session, kind, &statements, &options, room);
@@ -136,6 +136,13 @@ impl Job {
                 Err(unwanted().into())
             }
         }
+    }
+
+    /// What comes with a request.
+    fn options(&self, parameters: &protocol::QueryParameters) -> Result<QueryOptions, ErrorResponse> {
+        let operation =
+            self.envelope.custom_payload.as_ref().map(convert::operation_id).transpose()?.flatten();
+        Ok(QueryOptions { operation, ..convert::options(parameters) })
     }
 
     fn respond(

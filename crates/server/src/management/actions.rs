@@ -124,7 +124,7 @@ mod tests {
             let tables = tables.map(|tables| tables.iter().map(|table| (*table).to_owned()).collect());
             Target { keyspace, tables }.resolve(&schema).map(|tables| tables.len())
         };
-        assert_eq!(resolve(None, None).expect("tables"), 48);
+        assert_eq!(resolve(None, None).expect("tables"), 49);
         assert_eq!(resolve(Some("system_traces"), None).expect("tables"), 2);
         assert_eq!(resolve(Some("system_traces"), Some(&["events"])).expect("tables"), 1);
         assert!(resolve(Some("system_traces"), Some(&["nope"])).is_err());

@@ -8,6 +8,7 @@ mod failing;
 mod late;
 mod management;
 mod moving;
+mod operations;
 mod overload;
 mod pipelined;
 mod refused;

@@ -10,11 +10,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ::read::{PartitionRows, ReadColumns, ReadCommand, ReadTarget};
-use rows::{
-    Clustering, ClusteringComparator, ColumnData, CounterId, Increments, Mutation, PartitionKey, Row, Slice,
-    Slices, counted,
-};
+use ::read::{PartitionRows, ReadCommand};
+use rows::{Clustering, ClusteringComparator, CounterId, Increments, Mutation, PartitionKey, Row, counted};
 use schema::Table;
 
 use super::claims::{claim, claimable, write_claimed};
@@ -66,13 +63,8 @@ impl Held {
         if increments.is_empty() {
             return Ok(held);
         }
-        let target = ReadTarget::Keys(vec![key.clone()]);
-        let rows = increments.rows.iter().map(|clustering| Slice::prefix(clustering.clone()));
-        let mut command = ReadCommand {
-            slices: Slices::new(rows.collect(), &held.comparator),
-            columns: ReadColumns::Some(increments.columns.as_slice().into()),
-            ..ReadCommand::new(table.clone(), target, shard.now_seconds())
-        };
+        let now = shard.now_seconds();
+        let mut command = ReadCommand::of_increments(Arc::clone(table), key.clone(), increments, now);
         loop {
             let page = shard.read(&command).await?;
             held.pages.extend(page.partitions);
@@ -85,12 +77,7 @@ impl Held {
 
     /// The time of the last share that a node has in any of these, in µs.
     fn latest_of(&self, id: CounterId) -> Option<i64> {
-        let rows = self.pages.iter().flat_map(|page| page.static_row.iter().chain(&*page.rows));
-        let shares = rows.flat_map(Row::columns).filter_map(|column| match column.data {
-            ColumnData::Complex(shares) => id.share_in(shares),
-            ColumnData::Simple(_) => None,
-        });
-        shares.map(|share| share.timestamp).max()
+        id.latest_in(self.pages.iter().flat_map(|page| page.static_row.iter().chain(&*page.rows)))
     }
 
     /// The row of that clustering, or the static one.
