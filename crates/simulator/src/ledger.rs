@@ -120,7 +120,11 @@ impl Ledger {
         let told = told_of(rows, asked.what)?;
         match told {
             Told::Applied => self.take_applied(asked)?,
-            Told::Shown(number) => self.take_shown(asked, number)?,
+            Told::Shown(number) => {
+                // Whose condition did not hold has not reached it, nor will.
+                self.take_undone(asked);
+                self.take_shown(asked, number)?;
+            }
         }
         Ok(told)
     }
@@ -226,6 +230,9 @@ mod tests {
         ledger.take_shown(&show, Some(0)).expect_err("less than was told");
         ledger.take_shown(&show, None).expect_err("gone");
         ledger.take_shown(&show, Some(5)).expect_err("asked by nobody");
+        let own = ledger.ask(1, What::Count(1));
+        ledger.take_undone(&own);
+        ledger.take_shown(&own, Some(shown_as(1, 1))).expect_err("by itself");
         let next = ledger.ask(0, What::Count(2));
         ledger.take_shown(&next, Some(1)).expect_err("its condition holds");
         ledger.take_shown(&next, Some(2)).expect("by somebody else");

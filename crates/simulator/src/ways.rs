@@ -56,6 +56,8 @@ pub enum Way {
     Crash,
     /// A write that was acknowledged and might be lost by `periodic`.
     MayBeLost,
+    /// A request with an id that was asked again.
+    AskedAgain,
     /// A change with a condition that held.
     Applied,
     /// A change with a condition that did not hold.
@@ -135,7 +137,7 @@ impl Way {
     ];
 
     /// Those through a ring of nodes.
-    pub const OF_RING: [Way; 27] = [
+    pub const OF_RING: [Way; 28] = [
         Way::TimeToLive,
         Way::DroppedUnderWay,
         Way::Page,
@@ -161,6 +163,7 @@ impl Way {
         Way::SentFromLog,
         Way::MendedPartition,
         Way::Unsettled,
+        Way::AskedAgain,
         Way::Applied,
         Way::NotApplied,
     ];

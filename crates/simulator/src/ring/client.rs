@@ -105,11 +105,18 @@ pub(super) async fn form(
     text: &str,
     values: &[crate::served::Bound],
 ) -> io::Result<Form> {
-    Ok(match dice.below(4) {
-        0 => Form::Spelled(spelled(text, values)),
-        1 => Form::Bound(Text::from(text)),
-        _ => Form::Prepared(connection.prepare(text).await?),
-    })
+    match dice.one_in(4) {
+        true => Ok(Form::Spelled(spelled(text, values))),
+        false => form_beside(dice, connection, text).await,
+    }
+}
+
+/// One with its values beside it.
+pub(super) async fn form_beside(dice: &Dice, connection: &mut Connection, text: &str) -> io::Result<Form> {
+    match dice.one_in(3) {
+        true => Ok(Form::Bound(Text::from(text))),
+        false => Ok(Form::Prepared(connection.prepare(text).await?)),
+    }
 }
 
 fn wrong(what: impl Into<String>) -> Ended {
