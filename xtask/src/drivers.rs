@@ -50,8 +50,8 @@ impl Driver {
     }
 }
 
-const JAVA_3: Java = Java { driver: "java3", sources: &["tests/drivers/java3"], class: "Round" };
-const JAVA_4: Java = Java { driver: "java4", sources: &["tests/drivers/java4"], class: "Round" };
+const JAVA_3: Java = Java { pom: "tests/drivers/java3", sources: &["tests/drivers/java3"], class: "Round" };
+const JAVA_4: Java = Java { pom: "tests/drivers/java4", sources: &["tests/drivers/java4"], class: "Round" };
 const RUST_PROGRAM: &str = "driver-round";
 const GO_PROGRAM: &str = "driver-cas";
 

@@ -9,10 +9,11 @@ use crate::peers::{home, install_from_pypi, succeed};
 use crate::process::root;
 use crate::report::Failure;
 
-/// A program for one of the Java drivers.
+/// A program for one of the Java drivers, or for a library above it.
 pub(crate) struct Java {
-    /// A folder of `tests/drivers`, whose `pom.xml` names the driver.
-    pub(crate) driver: &'static str,
+    /// A folder, from the root, whose `pom.xml` names the jars; they are kept under the last part of its name.
+    /// What else is in it the program finds on its class path.
+    pub(crate) pom: &'static str,
     /// Folders of its sources, from the root.
     pub(crate) sources: &'static [&'static str],
     /// That with `main`.
@@ -25,11 +26,10 @@ impl Java {
         let (library, classes) = (self.home().join("lib"), self.home().join("classes"));
         std::fs::create_dir_all(&classes)?;
         if !library.exists() {
-            println!("    jars of {} through mvn", self.driver);
+            println!("    jars of {} through mvn", self.pom);
             let output = format!("-DoutputDirectory={}", library.display());
             let goal = ["-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime"];
-            let folder = root().join("tests/drivers").join(self.driver);
-            succeed(Command::new("mvn").args(goal).arg(output).current_dir(folder))?;
+            succeed(Command::new("mvn").args(goal).arg(output).current_dir(root().join(self.pom)))?;
         }
         let path = format!("{}/*", library.display());
         let mut compile = Command::new("javac");
@@ -42,14 +42,16 @@ impl Java {
 
     /// Ready to run.
     pub(crate) fn command(&self) -> Command {
-        let path = format!("{0}/classes:{0}/lib/*", self.home().display());
+        let resources = root().join(self.pom);
+        let path = format!("{0}/classes:{1}:{0}/lib/*", self.home().display(), resources.display());
         let mut command = Command::new("java");
         command.args(["-Xmx512m", "-cp", &path, self.class]);
         command
     }
 
     fn home(&self) -> PathBuf {
-        home().join(self.driver)
+        let name = Path::new(self.pom).file_name().unwrap_or_default();
+        home().join(name)
     }
 }
 

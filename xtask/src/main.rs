@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for the terminal")]
 #![allow(clippy::disallowed_methods, reason = "a tool lives outside the simulated world")]
 
+mod applications;
 mod arguments;
 mod attack;
 mod bless;
@@ -98,6 +99,12 @@ const COMMANDS: &[Command] = &[
         run: drivers::run,
     },
     Command {
+        name: "applications",
+        options: "[mapper] [liquibase] [spring] [migration] [--install]",
+        about: "known Java applications that change rows by conditions and add to counters, as they are, against Peristyle",
+        run: applications::run,
+    },
+    Command {
         name: "ring",
         options: "[--rounds N] [--rest SECONDS]",
         about: "three nodes are killed, paused and cut off while a stock driver works; every row is checked",
@@ -120,6 +127,12 @@ const COMMANDS: &[Command] = &[
         options: "[--minutes N] [--rest SECONDS] [--rows N] [--readers N] [--seed S] [--short] [--install]",
         about: "is what clients at QUORUM saw, while nodes are killed, paused, cut off, linearizable? porcupine judges",
         run: ring::history::run,
+    },
+    Command {
+        name: "ring-operations",
+        options: "[python] [java4] [go] [node] [--count N] [--every SECONDS] [--short] [--install]",
+        about: "stock drivers ask again under operation ids while nodes are killed: all must be done once",
+        run: ring::operations::run,
     },
     Command {
         name: "ring-ddl",

@@ -36,6 +36,7 @@ const STEPS: &[Step] = &[
     Step { name: "ring-drivers", run: || ring::loss::run(&Arguments::default()) },
     Step { name: "ring-faults", run: || ring::faults::run(&words("--short")?) },
     Step { name: "ring-history", run: || ring::history::run(&words("--short")?) },
+    Step { name: "ring-operations", run: || ring::operations::run(&words("--short")?) },
     Step { name: "ring-ddl", run: || ring::ddl::run(&words("--short")?) },
     Step { name: "formats", run: || formats::run(&Arguments::default()) },
     Step { name: "crash-group", run: || crash::run(&words("--rounds 6 --sync group")?) },

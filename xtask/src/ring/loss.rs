@@ -25,10 +25,16 @@ struct Driver {
     program: fn() -> Command,
 }
 
-const JAVA_3: Java =
-    Java { driver: "java3", sources: &["tests/cluster/java", "tests/cluster/java3"], class: "Loss3" };
-const JAVA_4: Java =
-    Java { driver: "java4", sources: &["tests/cluster/java", "tests/cluster/java4"], class: "Loss4" };
+const JAVA_3: Java = Java {
+    pom: "tests/drivers/java3",
+    sources: &["tests/cluster/java", "tests/cluster/java3"],
+    class: "Loss3",
+};
+const JAVA_4: Java = Java {
+    pom: "tests/drivers/java4",
+    sources: &["tests/cluster/java", "tests/cluster/java4"],
+    class: "Loss4",
+};
 const PROGRAM: &str = "ring-loss";
 
 const DRIVERS: &[Driver] = &[

@@ -2,14 +2,15 @@
 //! they cost (`docs/internals/measuring.md`).
 //!
 //! ```text
-//!   harm      cargo xtask ring: every kind of harm to every node, under one driver
-//!   loss      cargo xtask ring-drivers: a node is lost, under the driver of each language
-//!   faults    cargo xtask ring-faults: clients who know what they were promised, while nodes are hurt
-//!   history   cargo xtask ring-history: is what clients saw linearizable, row by row?
-//!   ddl       cargo xtask ring-ddl: how long a table takes, and many changes of the schema from all nodes at once
-//!   pulse     cargo xtask ring-pulse: plots of what clients feel when a node is killed, or hangs
-//!   places    where we say that tokens and rows are, for drivers to hold theirs against
-//!   cost      cargo xtask ring-cost: server CPU for an operation, beside Cassandra's ring and beside a lone node
+//!   harm        cargo xtask ring: every kind of harm to every node, under one driver
+//!   loss        cargo xtask ring-drivers: a node is lost, under the driver of each language
+//!   faults      cargo xtask ring-faults: clients who know what they were promised, while nodes are hurt
+//!   history     cargo xtask ring-history: is what clients saw linearizable, row by row?
+//!   operations  cargo xtask ring-operations: requests with ids are done once, while nodes are killed
+//!   ddl         cargo xtask ring-ddl: how long a table takes, and many changes of the schema from all nodes at once
+//!   pulse       cargo xtask ring-pulse: plots of what clients feel when a node is killed, or hangs
+//!   places      where we say that tokens and rows are, for drivers to hold theirs against
+//!   cost        cargo xtask ring-cost: server CPU for an operation, beside Cassandra's ring and beside a lone node
 //! ```
 
 pub(crate) mod cost;
@@ -18,6 +19,7 @@ pub(crate) mod faults;
 pub(crate) mod harm;
 pub(crate) mod history;
 pub(crate) mod loss;
+pub(crate) mod operations;
 mod places;
 pub(crate) mod pulse;
 
