@@ -3,16 +3,14 @@
 //! What each does, and what must hold, stands in `tests/applications/README.md`. Here they are installed
 //! (under `.peers/`, from Maven's registry), compiled and run, each against a node of its own.
 
-use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::arguments::Arguments;
 use crate::languages::Java;
 use crate::node::{Node, NodeOptions, fresh_folder};
-use crate::process::root;
+use crate::process::{Running, ended_well, root};
 use crate::report::{Failure, Tally, complain};
 
-const POLL: Duration = Duration::from_millis(50);
 const RUN_TIMEOUT: Duration = Duration::from_secs(300);
 /// Of the node.
 const MEMORY: &str = "256MiB";
@@ -24,7 +22,7 @@ struct Application {
 }
 
 impl Application {
-    /// That of a folder, which has its sources beside its `pom.xml`.
+    /// That of a folder, which has its sources beside its `pom.xml`, and of what it shares.
     const fn new(
         name: &'static str,
         pom: &'static str,
@@ -35,19 +33,22 @@ impl Application {
     }
 }
 
+/// What the programs share.
+const COMMON: &str = "tests/applications/common";
+
 const APPLICATIONS: &[Application] = &[
-    Application::new("mapper", "tests/applications/mapper", &["tests/applications/mapper"], "Mapper"),
+    Application::new("mapper", "tests/applications/mapper", &[COMMON, "tests/applications/mapper"], "Mapper"),
     Application::new(
         "liquibase",
         "tests/applications/liquibase",
-        &["tests/applications/liquibase"],
+        &[COMMON, "tests/applications/liquibase"],
         "Liquibase",
     ),
-    Application::new("spring", "tests/applications/spring", &["tests/applications/spring"], "Spring"),
+    Application::new("spring", "tests/applications/spring", &[COMMON, "tests/applications/spring"], "Spring"),
     Application::new(
         "migration",
         "tests/applications/migration",
-        &["tests/applications/migration"],
+        &[COMMON, "tests/applications/migration"],
         "Migration",
     ),
 ];
@@ -84,32 +85,8 @@ fn run_with_node(application: &Application) -> Result<(), Failure> {
     let node = Node::start(&NodeOptions::new(folder.join("data"), &["--memory", MEMORY]))?;
     let mut command = application.java.command();
     command.env("PERISTYLE_ADDRESS", node.address()).current_dir(root());
-    let mut program = Program(command.spawn()?);
-    let started = Instant::now();
-    loop {
-        if let Some(status) = program.0.try_wait()? {
-            return match status.success() {
-                true => node.stop(),
-                false => Err(Failure::new(format!(
-                    "{status}; the server's log: {}",
-                    folder.join("data.log").display()
-                ))),
-            };
-        }
-        if started.elapsed() > RUN_TIMEOUT {
-            return Err(Failure::new("it does not end"));
-        }
-        std::thread::sleep(POLL);
-    }
-}
-
-/// An application's process, ended with us.
-struct Program(Child);
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // It has mostly ended by itself; then there is nothing to do.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+    match Running::start(&mut command)?.ended_within(RUN_TIMEOUT)? {
+        None => Err(Failure::new("it does not end")),
+        Some(status) => ended_well(status, &folder.join("data.log")).and_then(|()| node.stop()),
     }
 }

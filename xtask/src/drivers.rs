@@ -10,7 +10,7 @@
 //! ```
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::arguments::Arguments;
@@ -18,7 +18,7 @@ use crate::languages::{Java, go, install_go, install_rust, rust};
 use crate::measure::{high_water_within, mebibytes};
 use crate::node::{Node, NodeOptions, fresh_folder, metric};
 use crate::peers::{home, install_python, oracle_address, succeed};
-use crate::process::root;
+use crate::process::{Running, ended_well, root};
 use crate::report::{Failure, Tally, complain};
 
 const POLL: Duration = Duration::from_millis(50);
@@ -121,17 +121,11 @@ fn run_with_node(driver: &Driver, statements: &str) -> Result<(), Failure> {
     let marker = folder.join("restart");
     let asked = format!("touch '{0}' && while [ -e '{0}' ]; do sleep 0.05; done", marker.display());
     let mut command = command(driver, &node.address(), statements)?;
-    let mut program = Program(command.env("PERISTYLE_RESTART", asked).spawn()?);
+    let mut program = Running::start(command.env("PERISTYLE_RESTART", asked))?;
     let started = Instant::now();
     loop {
-        if let Some(status) = program.0.try_wait()? {
-            return match status.success() {
-                true => judge(driver, node),
-                false => Err(Failure::new(format!(
-                    "{status}; the server's log: {}",
-                    folder.join("data.log").display()
-                ))),
-            };
+        if let Some(status) = program.ended_within(POLL)? {
+            return ended_well(status, &folder.join("data.log")).and_then(|()| judge(driver, node));
         }
         if marker.exists() {
             node.stop()?;
@@ -141,7 +135,6 @@ fn run_with_node(driver: &Driver, statements: &str) -> Result<(), Failure> {
         if started.elapsed() > RUN_TIMEOUT {
             return Err(Failure::new("it does not end"));
         }
-        std::thread::sleep(POLL);
     }
 }
 
@@ -151,17 +144,6 @@ fn judge(driver: &Driver, node: Node) -> Result<(), Failure> {
     println!("    {:.0} MiB resident at most, of {}", mebibytes(resident_bytes), driver.memory);
     (driver.judge)(&node)?;
     node.stop()
-}
-
-/// A driver's process, ended with us.
-struct Program(Child);
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // It has mostly ended by itself; then there is nothing to do.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 fn tests(name: &str) -> PathBuf {

@@ -2,9 +2,13 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::report::{Failure, Tally, complain};
+
+/// So often it is looked whether a program has ended.
+const POLL: Duration = Duration::from_millis(20);
 
 /// The repository's root folder.
 pub(crate) fn root() -> &'static Path {
@@ -17,6 +21,57 @@ pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
+}
+
+/// A program that works beside us, and ends with us at the latest.
+pub(crate) struct Running(Child);
+
+impl Running {
+    /// Starts it.
+    pub(crate) fn start(command: &mut Command) -> Result<Running, Failure> {
+        Ok(Running(command.spawn()?))
+    }
+
+    /// Starts it, and waits until it says that it is ready. What it says after that comes to our output.
+    pub(crate) fn start_ready(command: &mut Command) -> Result<Running, Failure> {
+        let mut running = Running::start(command.stdout(Stdio::piped()))?;
+        let told = running.0.stdout.take().ok_or_else(|| Failure::new("a program without output"))?;
+        let mut lines = BufReader::new(told).lines();
+        let is_ready = |line: &std::io::Result<String>| line.as_ref().is_ok_and(|line| line == "ready");
+        if !lines.any(|line| is_ready(&line)) {
+            return Err(Failure::new("it has ended before it was ready"));
+        }
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| println!("{line}")));
+        Ok(running)
+    }
+
+    /// Waits so long, or until it has ended: how it has.
+    pub(crate) fn ended_within(&mut self, time: Duration) -> Result<Option<ExitStatus>, Failure> {
+        let end = Instant::now() + time;
+        loop {
+            let ended = self.0.try_wait()?;
+            if ended.is_some() || Instant::now() >= end {
+                return Ok(ended);
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has mostly ended by itself; then there is nothing to do.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Of a program that has worked against a server whose log is there.
+pub(crate) fn ended_well(status: ExitStatus, log: &Path) -> Result<(), Failure> {
+    match status.success() {
+        true => Ok(()),
+        false => Err(Failure::new(format!("{status}; the server's log: {}", log.display()))),
+    }
 }
 
 /// Runs a program with its output on ours; one pass or one failure by its exit code.

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use read::{PartitionRows, ReadCommand, ReadTarget};
 use rows::{
-    CellRef, Clustering, ClusteringBuilder, ColumnData, DeletionTime, Liveness, Mutation, MutationBuilder,
-    PartitionKey, Row, RowBuilder,
+    CellRef, Clustering, ClusteringBuilder, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey,
+    RowBuilder,
 };
 use runtime::Plant;
 use schema::{ColumnId, Schema, Table, TableId};
@@ -27,7 +27,7 @@ use crate::answer::Answer;
 use crate::body::Reader;
 use crate::failure::Failure;
 use crate::fits::check_read;
-use crate::operations::OperationLog;
+use crate::operations::{OperationLog, value};
 use crate::paxos::{
     Ballot, PaxosAnswer, PaxosRequest, Phase, Promise, Proposal, Proposing, Seen, proposal, put_proposal,
 };
@@ -358,13 +358,6 @@ fn clustering_of(table: TableId) -> Clustering {
     let mut clustering = ClusteringBuilder::default();
     clustering.push(Some(table.0.as_bytes()));
     clustering.finish()
-}
-
-fn value(row: &Row, id: ColumnId) -> Option<&[u8]> {
-    match row.column(id) {
-        Some(ColumnData::Simple(cell)) => Some(cell.value),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -170,7 +170,8 @@ impl OperationLog {
     }
 }
 
-fn value(row: &Row, id: ColumnId) -> Option<&[u8]> {
+/// The value of a column that has one.
+pub(crate) fn value(row: &Row, id: ColumnId) -> Option<&[u8]> {
     match row.column(id) {
         Some(ColumnData::Simple(cell)) => Some(cell.value),
         _ => None,

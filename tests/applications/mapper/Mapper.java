@@ -14,14 +14,8 @@ import com.datastax.oss.driver.api.mapper.annotations.Insert;
 import com.datastax.oss.driver.api.mapper.annotations.PartitionKey;
 import com.datastax.oss.driver.api.mapper.annotations.Select;
 import com.datastax.oss.driver.api.mapper.annotations.Update;
-import java.net.InetSocketAddress;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
-import java.util.concurrent.Callable;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 
 /** The object mapper of the Java driver: accounts changed by conditions, and counters. */
 public final class Mapper {
@@ -134,20 +128,6 @@ public final class Mapper {
     if (!condition) throw new AssertionError("failed: " + what);
   }
 
-  /** Does the same in several threads at once; what each had to say. */
-  static <T> List<T> together(int count, Callable<T> work) throws Exception {
-    ExecutorService threads = Executors.newFixedThreadPool(count);
-    try {
-      List<Future<T>> pending = new ArrayList<>();
-      for (int i = 0; i < count; i++) pending.add(threads.submit(work));
-      List<T> found = new ArrayList<>();
-      for (Future<T> one : pending) found.add(one.get());
-      return found;
-    } finally {
-      threads.shutdown();
-    }
-  }
-
   static void conditions(Accounts accounts) {
     Account ada = new Account(UUID.randomUUID(), "ada", 10);
     check(accounts.open(ada) == null, "a new account is made");
@@ -194,9 +174,9 @@ public final class Mapper {
 
   static void rivals(Accounts accounts) throws Exception {
     UUID id = UUID.randomUUID();
-    List<Boolean> made = together(RIVALS, () -> accounts.openIfNew(new Account(id, "rival", 0)));
+    List<Boolean> made = Common.together(RIVALS, () -> accounts.openIfNew(new Account(id, "rival", 0)));
     check(made.stream().filter(one -> one).count() == 1, "one of the rivals makes the account: " + made);
-    together(RIVALS, () -> {
+    Common.together(RIVALS, () -> {
       for (int done = 0; done < DEPOSITS; ) {
         Account account = accounts.find(id);
         int before = account.getBalance();
@@ -216,7 +196,7 @@ public final class Mapper {
     pages.add("home", 1, 7);
     Page home = pages.find("home");
     check(home.getViews() == 4 && home.getLikes() == 7, "what was added is counted");
-    together(RIVALS, () -> {
+    Common.together(RIVALS, () -> {
       for (int i = 0; i < DEPOSITS; i++) pages.add("busy", 1, -2);
       return null;
     });
@@ -229,11 +209,7 @@ public final class Mapper {
   }
 
   public static void main(String[] arguments) throws Exception {
-    String[] address = System.getenv().getOrDefault("PERISTYLE_ADDRESS", "127.0.0.1:9042").split(":");
-    try (CqlSession session = CqlSession.builder()
-        .addContactPoint(new InetSocketAddress(address[0], Integer.parseInt(address[1])))
-        .withLocalDatacenter("datacenter1")
-        .build()) {
+    try (CqlSession session = Common.session()) {
       session.execute("DROP KEYSPACE IF EXISTS application_mapper");
       session.execute("CREATE KEYSPACE application_mapper WITH replication = "
           + "{'class': 'NetworkTopologyStrategy', 'datacenter1': 1}");

@@ -1,12 +1,7 @@
 import com.datastax.oss.driver.api.core.CqlSession;
 import com.datastax.oss.driver.api.core.cql.Row;
-import java.net.InetSocketAddress;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.Callable;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import org.cognitor.cassandra.migration.Database;
 import org.cognitor.cassandra.migration.MigrationConfiguration;
 import org.cognitor.cassandra.migration.MigrationRepository;
@@ -21,32 +16,13 @@ public final class Migration {
     if (!condition) throw new AssertionError("failed: " + what);
   }
 
-  static CqlSession session() {
-    String[] address = System.getenv().getOrDefault("PERISTYLE_ADDRESS", "127.0.0.1:9042").split(":");
-    return CqlSession.builder()
-        .addContactPoint(new InetSocketAddress(address[0], Integer.parseInt(address[1])))
-        .withLocalDatacenter("datacenter1")
-        .build();
-  }
-
   /** What an application does when it starts. */
   static Void migrate() {
     MigrationConfiguration configuration = new MigrationConfiguration().withKeyspaceName(KEYSPACE);
-    try (Database database = new Database(session(), configuration)) {
+    try (Database database = new Database(Common.session(), configuration)) {
       new MigrationTask(database, new MigrationRepository("cql"), true).migrate();
     }
     return null;
-  }
-
-  static void together(int count, Callable<Void> work) throws Exception {
-    ExecutorService threads = Executors.newFixedThreadPool(count);
-    try {
-      List<Future<Void>> pending = new ArrayList<>();
-      for (int i = 0; i < count; i++) pending.add(threads.submit(work));
-      for (Future<Void> one : pending) one.get();
-    } finally {
-      threads.shutdown();
-    }
   }
 
   /** Every script was run once, and nobody has the lead. */
@@ -72,7 +48,7 @@ public final class Migration {
   }
 
   public static void main(String[] arguments) throws Exception {
-    try (CqlSession session = session()) {
+    try (CqlSession session = Common.session()) {
       prepare(session);
       migrate();
       look(session);
@@ -83,7 +59,7 @@ public final class Migration {
       System.out.println("ok: nothing to do");
 
       prepare(session);
-      together(2, Migration::migrate);
+      Common.together(2, Migration::migrate);
       look(session);
       System.out.println("ok: two at once, each script once");
     }

@@ -1,11 +1,4 @@
 import com.datastax.oss.driver.api.core.CqlSession;
-import java.net.InetSocketAddress;
-import java.util.ArrayList;
-import java.util.List;
-import java.util.concurrent.Callable;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import org.springframework.dao.OptimisticLockingFailureException;
 import org.springframework.data.annotation.Id;
 import org.springframework.data.annotation.Version;
@@ -101,17 +94,6 @@ public final class Spring {
     }
   }
 
-  static void together(int count, Callable<Void> work) throws Exception {
-    ExecutorService threads = Executors.newFixedThreadPool(count);
-    try {
-      List<Future<Void>> pending = new ArrayList<>();
-      for (int i = 0; i < count; i++) pending.add(threads.submit(work));
-      for (Future<Void> one : pending) one.get();
-    } finally {
-      threads.shutdown();
-    }
-  }
-
   static void versions(CassandraTemplate template) {
     Purchase mine = template.insert(new Purchase("a", "new", 1));
     check(mine.getVersion() == 0, "the first version: " + mine.getVersion());
@@ -153,7 +135,7 @@ public final class Spring {
 
   static void rivals(CassandraTemplate template) throws Exception {
     template.insert(new Purchase("c", "new", 0));
-    together(RIVALS, () -> {
+    Common.together(RIVALS, () -> {
       for (int done = 0; done < CHANGES; ) {
         Purchase one = template.selectOneById("c", Purchase.class);
         one.setItems(one.getItems() + 1);
@@ -189,7 +171,7 @@ public final class Spring {
 
   static void counter(CassandraTemplate template) throws Exception {
     Query start = Query.query(Criteria.where("id").is("start"));
-    together(RIVALS, () -> {
+    Common.together(RIVALS, () -> {
       for (int i = 0; i < CHANGES; i++) template.update(start, Update.empty().increment("views", 2), Page.class);
       return null;
     });
@@ -200,11 +182,7 @@ public final class Spring {
   }
 
   public static void main(String[] arguments) throws Exception {
-    String[] address = System.getenv().getOrDefault("PERISTYLE_ADDRESS", "127.0.0.1:9042").split(":");
-    try (CqlSession session = CqlSession.builder()
-        .addContactPoint(new InetSocketAddress(address[0], Integer.parseInt(address[1])))
-        .withLocalDatacenter("datacenter1")
-        .build()) {
+    try (CqlSession session = Common.session()) {
       session.execute("DROP KEYSPACE IF EXISTS " + KEYSPACE);
       session.execute("CREATE KEYSPACE " + KEYSPACE + " WITH replication = "
           + "{'class': 'NetworkTopologyStrategy', 'datacenter1': 1}");

@@ -4,20 +4,18 @@
 //! asks again under its id. In the end the counter must be exact, and each row must have been reached step by step. The
 //! programs are the examples of `docs/operation-ids.md`.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use super::{HOSTS, Ports, Ring};
 use crate::arguments::Arguments;
 use crate::languages::{Java, go, install_go, install_node, node};
 use crate::node::fresh_folder;
 use crate::peers::{home, install_python};
-use crate::process::root;
+use crate::process::{Running, root};
 use crate::report::{Failure, Tally, complain};
 
 const PORTS: Ports = Ports { cql: 20042, storage: 18000, management: 18099 };
-const POLL: Duration = Duration::from_millis(20);
 /// A killed node is away for so long.
 const AWAY: Duration = Duration::from_millis(700);
 
@@ -102,59 +100,21 @@ fn run_with_ring(program: &Program, Amount { count, every }: Amount) -> Result<u
     let mut command = (program.command)();
     command.env("PERISTYLE_ADDRESS", ring.address(HOSTS[0]));
     command.env("PERISTYLE_OPERATIONS", count.to_string());
-    let mut working = Working::begin(&mut command)?;
+    let mut program = Running::start_ready(&mut command)?;
     let mut kill_count = 0;
-    while !working.has_ended(every)? {
+    let status = loop {
+        if let Some(status) = program.ended_within(every)? {
+            break status;
+        }
         let number = (1 + kill_count % HOSTS.len() as u64).to_string();
         ring.order(&["kill", &number])?;
         kill_count += 1;
-        working.has_ended(AWAY)?;
+        program.ended_within(AWAY)?;
         ring.order(&["start", &number])?;
-    }
-    match working.0.wait()?.success() {
+    };
+    match status.success() {
         true if kill_count < 2 => Err(Failure::new("it was over before anything was hurt")),
         true => Ok(kill_count),
         false => Err(Failure::new("what was asked is not what was done")),
-    }
-}
-
-/// A program that is stopped when this is dropped.
-struct Working(Child);
-
-impl Working {
-    /// Starts it, and waits until it says that it is ready: it has its tables then.
-    fn begin(command: &mut Command) -> Result<Working, Failure> {
-        let mut working = Working(command.stdout(Stdio::piped()).spawn()?);
-        let told = working.0.stdout.take().ok_or_else(|| Failure::new("a program without output"))?;
-        let mut lines = BufReader::new(told).lines();
-        let is_ready = |line: &std::io::Result<String>| line.as_ref().is_ok_and(|line| line == "ready");
-        if !lines.any(|line| is_ready(&line)) {
-            return Err(Failure::new("it has ended before it was ready"));
-        }
-        std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| println!("{line}")));
-        Ok(working)
-    }
-
-    /// Waits so long, or until it has ended: has it?
-    fn has_ended(&mut self, time: Duration) -> Result<bool, Failure> {
-        let end = Instant::now() + time;
-        loop {
-            if self.0.try_wait()?.is_some() {
-                return Ok(true);
-            }
-            if Instant::now() >= end {
-                return Ok(false);
-            }
-            std::thread::sleep(POLL);
-        }
-    }
-}
-
-impl Drop for Working {
-    fn drop(&mut self) {
-        if let Ok(None) = self.0.try_wait() {
-            let killed = self.0.kill().and_then(|()| self.0.wait());
-            killed.map_or_else(|error| complain!("a program goes on: {error}"), drop);
-        }
     }
 }
