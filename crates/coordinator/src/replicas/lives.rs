@@ -31,7 +31,7 @@ use super::settled::{End, owe_places};
 use super::slots::{Places, slot_of};
 
 /// So often it is looked.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Who is not heard for so long coordinates nothing any more.
 const OVER_AFTER: Duration = Duration::from_secs(10);
 const _: () =

@@ -34,9 +34,17 @@ use super::slots::{Places, slot_of};
 pub(super) const REMEMBERED_FOR: Duration = Duration::from_secs(5);
 /// So often it is noted, and marks are kept that have changed.
 pub(super) const NOTE_EVERY: Duration = Duration::from_millis(100);
-/// It is kept so late how far the log is settled: what another node has begun it has settled by then, as a rule.
-const KEPT_LATE_BY: Duration = Duration::from_secs(2);
-const _: () = assert!(KEPT_LATE_BY.as_millis() < REMEMBERED_FOR.as_millis(), "that long ago is remembered");
+/// It is kept so late how far the log is settled: by then another node has settled what it has begun, or its silence
+/// was noticed, and that is doubted (`lives.rs`).
+const KEPT_LATE_BY: Duration = Duration::from_secs(4);
+const _: () = {
+    let noticed_within = cluster::membership::SILENCE.as_millis() + super::lives::LOOK_EVERY.as_millis();
+    assert!(
+        noticed_within < KEPT_LATE_BY.as_millis(),
+        "silence is noticed before what it leaves is kept as settled"
+    );
+    assert!(KEPT_LATE_BY.as_millis() < REMEMBERED_FOR.as_millis(), "that long ago is remembered");
+};
 const ENDS_COUNT_MAX: usize = (REMEMBERED_FOR.as_millis() / NOTE_EVERY.as_millis()) as usize;
 
 /// What others have missed of what this node's shards own. Cheap to clone.
@@ -525,18 +533,18 @@ mod tests {
             |count, is_last| marks.settled_to_keep(second(count), is_last).map(|end| end.position().offset);
         (1..=4).for_each(|count| marks.note_end(second(count), end(count)));
         marks.settle(second(4), at(9));
-        assert_eq!(to_keep(4, true), None, "an earlier run may have left something");
+        assert_eq!(to_keep(6, true), None, "an earlier run may have left something");
         marks.begin_to_keep(at(0));
-        assert_eq!((to_keep(4, false), to_keep(4, true), marks.kept_from(false)), (Some(2), Some(3), at(0)));
-        marks.note_kept(at(2), second(4));
-        assert_eq!((to_keep(4, false), marks.kept_from(false)), (None, at(2)), "it is kept");
+        assert_eq!((to_keep(6, false), to_keep(6, true), marks.kept_from(false)), (Some(2), Some(3), at(0)));
+        marks.note_kept(at(2), second(6));
+        assert_eq!((to_keep(6, false), marks.kept_from(false)), (None, at(2)), "it is kept");
         (5..9).for_each(|count| marks.note_end(second(count), end(count)));
         marks.settle(second(9), at(9));
-        assert_eq!([to_keep(8, false), to_keep(8, true)], [Some(6), Some(8)]);
-        marks.note_kept(at(3), second(8));
-        assert_eq!([to_keep(8, false), to_keep(8, true)], [None, Some(8)], "it was kept just now");
+        assert_eq!([to_keep(10, false), to_keep(10, true)], [Some(6), Some(8)]);
+        marks.note_kept(at(3), second(10));
+        assert_eq!([to_keep(10, false), to_keep(10, true)], [None, Some(8)], "it was kept just now");
         marks.doubt_from(Some(end(5)));
-        assert_eq!([to_keep(9, false), to_keep(9, true)], [Some(5), Some(5)]);
+        assert_eq!([to_keep(11, false), to_keep(11, true)], [Some(5), Some(5)]);
     }
 
     #[test]
