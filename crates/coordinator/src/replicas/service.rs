@@ -45,11 +45,11 @@ type Waits = (Known, OwnedSemaphorePermit);
 struct TooManyWait;
 
 impl ReplicaService {
-    /// Must a request wait until this node has emptied its table, too?
-    fn has_to_wait(&self, truncated_at: u64) -> Result<Option<Waits>, TooManyWait> {
+    /// Must a request wait until this node has the schema of that epoch, too?
+    fn has_to_wait(&self, schema_epoch: u64) -> Result<Option<Waits>, TooManyWait> {
         let unwaited = self.shard.local().runtime().plants.has(Plant::EpochUnawaited);
         let Some(known) = self.known.as_ref().filter(|_| !unwaited) else { return Ok(None) };
-        if known.schema_epoch() >= truncated_at {
+        if known.schema_epoch() >= schema_epoch {
             return Ok(None);
         }
         let turn = Arc::clone(&self.waiting).try_acquire_owned().map_err(|_| TooManyWait)?;
@@ -108,7 +108,13 @@ impl Service for ReplicaService {
         self.note(host, &asked);
         let (shard, known, planned_on) = (self.shard.clone(), self.known.clone(), asked.planned_on);
         let (keeper, deciders) = (self.keeper.clone(), self.deciders.clone());
-        let waits = match self.has_to_wait(planned_on.truncated_at) {
+        let awaited = match &asked.request {
+            // A statement is planned here anew.
+            Request::Decide(_) => planned_on.schema_epoch,
+            // So that this node has emptied its table, too.
+            _ => planned_on.truncated_at,
+        };
+        let waits = match self.has_to_wait(awaited) {
             Ok(waits) => waits,
             // It is declined.
             Err(TooManyWait) => return,
@@ -120,7 +126,7 @@ impl Service for ReplicaService {
         let work = async move {
             let doing = async {
                 if let Some((known, turn)) = waits {
-                    known.schema_is_here(planned_on.truncated_at).await;
+                    known.schema_is_here(awaited).await;
                     drop(turn);
                 }
                 match (keeper, deciders, asked) {

@@ -136,7 +136,7 @@ async fn count_in(
 fn counter_table(engine: &Inner, mutation: &Mutation) -> Result<Arc<Table>, QueryError> {
     let table = engine.coordinator.schema().table_by_id(mutation.table).cloned();
     let table = table.filter(|table| table.is_counter());
-    table.ok_or_else(|| QueryError::invalid("the table of counters is not there any more"))
+    table.ok_or_else(|| QueryError::invalid("unconfigured table: that of the counters is gone"))
 }
 
 fn all_rows(partition: &PartitionRows) -> impl Iterator<Item = &rows::Row> {
