@@ -2,10 +2,12 @@
 //! it has counted in all.
 
 use futures_util::future::join_all;
-use rows::Mutation;
+use rows::{Mutation, added_up, only_adds};
+use runtime::trace;
 use schema::Schema;
 use storage::Wait;
 
+use crate::count_groups::{CountedPlace, place_of};
 use crate::replicas::{ReplicaError, count_by_one};
 use crate::write::{ATTEMPTS_MAX, Parts, come_to};
 use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
@@ -55,7 +57,40 @@ fn check(
     })
 }
 
+/// Counts it, with others that wait for the same partition.
 async fn count_one(
+    coordinator: &Coordinator,
+    mutation: Mutation,
+    consistency: Consistency,
+) -> Result<(), CoordinatorError> {
+    if !only_adds(&mutation) {
+        return count_by_itself(coordinator, mutation, consistency).await;
+    }
+    let place = place_of(&mutation, consistency);
+    let (is_first, outcome) = coordinator.count_groups.join(&place, mutation);
+    if is_first {
+        // A task, so that it goes on when the first one's client goes away.
+        let counting = Box::pin(count_groups(coordinator.clone(), place, consistency));
+        runtime::spawn_local("increments", trace::carry(trace::current(), counting));
+    }
+    outcome.await.unwrap_or(Err(CoordinatorError::ShuttingDown))
+}
+
+/// Counts those that wait at a place, group by group.
+async fn count_groups(coordinator: Coordinator, place: CountedPlace, consistency: Consistency) {
+    while let Some(mut group) = coordinator.count_groups.take(&place) {
+        let table = coordinator.schema().table_by_id(place.0).cloned();
+        let sum = match (&*group.mutations, table) {
+            ([_, _, ..], Some(table)) => added_up(&group.mutations, &table),
+            // Of a table that is gone one says why nothing is counted.
+            _ => group.mutations.swap_remove(0),
+        };
+        let counted = count_by_itself(&coordinator, sum, consistency).await;
+        group.tell(counted);
+    }
+}
+
+async fn count_by_itself(
     coordinator: &Coordinator,
     mutation: Mutation,
     consistency: Consistency,

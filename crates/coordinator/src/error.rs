@@ -104,6 +104,23 @@ impl CoordinatorError {
         CoordinatorError::Unfinished { cause: Box::new(self) }
     }
 
+    /// The same for another one that was to be done together with the first.
+    pub(crate) fn told_again(&self) -> CoordinatorError {
+        match self {
+            CoordinatorError::Overloaded { what } => CoordinatorError::Overloaded { what: what.clone() },
+            CoordinatorError::Unfinished { cause } => cause.told_again().of_what_is_begun(),
+            CoordinatorError::Outdated { epoch } => CoordinatorError::Outdated { epoch: *epoch },
+            CoordinatorError::Unavailable { consistency, required, alive } => {
+                CoordinatorError::Unavailable { consistency, required: *required, alive: *alive }
+            }
+            CoordinatorError::TooFew(too_few) => CoordinatorError::TooFew(too_few.clone()),
+            CoordinatorError::NoTable { table } => CoordinatorError::NoTable { table: table.clone() },
+            CoordinatorError::ShuttingDown => CoordinatorError::ShuttingDown,
+            // It can not be told in the same words; nobody must take it for refused.
+            other => CoordinatorError::Overloaded { what: other.to_string() }.of_what_is_begun(),
+        }
+    }
+
     /// Did it come before anything was written?
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::batch_keeper::BatchKeeper;
 use crate::conditional::{Decider, Deciders, decide_all};
+use crate::count_groups::CountGroups;
 use crate::kept_batches::KeptBatches;
 use crate::replicas::{ReadRepairs, ReplicaService, Replicas, RingSeat};
 use crate::under_way::BatchesUnderWay;
@@ -79,12 +80,14 @@ pub struct Coordinator {
     ring: Option<Rc<RingSeat>>,
     /// Who decides about statements that others have sent, once that is known.
     pub(crate) decider: Rc<OnceCell<Weak<dyn Decider>>>,
+    /// Increments that wait for others of their partition.
+    pub(crate) count_groups: Rc<CountGroups>,
 }
 
 impl Coordinator {
     /// The coordinator of that shard, on a node that is alone.
     pub fn new(node: Node, shard: ShardHandle) -> Self {
-        Coordinator { node, shard, ring: None, decider: Rc::default() }
+        Coordinator { node, shard, ring: None, decider: Rc::default(), count_groups: Rc::default() }
     }
 
     /// The coordinator of a shard with a seat in a ring, which answers on the connections that are handed to it.
@@ -99,7 +102,8 @@ impl Coordinator {
         let keeper = BatchKeeper::new(node.clone(), shard.clone(), Arc::clone(seat.timeouts()));
         seat.answer(handed, ReplicaService::of_seat(&seat, keeper, node.deciders.clone()));
         let to_decide = node.deciders.open(shard.local().index());
-        let coordinator = Coordinator { node, shard, ring: Some(Rc::clone(&seat)), decider: Rc::default() };
+        let ring = Some(Rc::clone(&seat));
+        let coordinator = Coordinator { ring, ..Coordinator::new(node, shard) };
         seat.decide(decide_all(coordinator.clone(), to_decide));
         coordinator
     }

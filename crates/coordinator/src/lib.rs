@@ -11,7 +11,7 @@
 //! | how is one row read or written without waiting? | `plain.rs` |
 //! | how does a full write reach its shards? | `write.rs` |
 //! | how is a change with a condition made? | `conditional/` |
-//! | how are counters counted? | `counting.rs` |
+//! | how are counters counted? | `counting.rs`, `count_groups.rs` |
 //! | how is a logged batch atomic over shards and nodes? | `batch.rs` |
 //! | how is it kept until it is whole? | `batch_log.rs` |
 //! | how does a node keep those of others? | `batch_keeper.rs`, `kept_batches.rs` |
@@ -32,6 +32,7 @@ mod batch_log;
 mod batch_replay;
 mod conditional;
 mod consistency;
+mod count_groups;
 mod counting;
 mod error;
 mod handle;

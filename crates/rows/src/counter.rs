@@ -126,6 +126,55 @@ impl CellRef<'_> {
     }
 }
 
+/// Does a mutation nothing but add to counters?
+pub fn only_adds(mutation: &Mutation) -> bool {
+    let adds = |row: &Row| {
+        let is_increment = |data: ColumnData<'_>| match data {
+            ColumnData::Complex(cells) => {
+                cells.deletion.is_live() && cells.cells().all(|cell| cell.is_increment())
+            }
+            ColumnData::Simple(_) => false,
+        };
+        row.deletion().is_live() && row.columns().all(|column| is_increment(column.data))
+    };
+    let rows = mutation.static_row.iter().chain(&mutation.rows);
+    mutation.deletion.is_live() && mutation.ranges.is_empty() && rows.into_iter().all(adds)
+}
+
+/// One mutation that adds what all of these add, which are of one partition and [do nothing else](only_adds).
+///
+/// # Panics
+/// When there are none.
+pub fn added_up(mutations: &[Mutation], table: &Table) -> Mutation {
+    let [first, ..] = mutations else { panic!("of nothing there is no sum") };
+    let mut number = 0;
+    let numbered = |row: &Row| with_numbers_from(row, &mut number);
+    let rows: Vec<Row> = mutations.iter().flat_map(|mutation| &mutation.rows).map(numbered).collect();
+    let numbered = |row: &Row| with_numbers_from(row, &mut number);
+    let statics = mutations.iter().filter_map(|mutation| mutation.static_row.as_ref()).map(numbered);
+    let mut sum = MutationBuilder::new(first.table, first.key.clone());
+    if let Some(row) = merged(&statics.collect::<Vec<_>>(), table).pop() {
+        sum.static_row(row);
+    }
+    merged(&rows, table).into_iter().for_each(|row| _ = sum.row(row));
+    sum.finish()
+}
+
+/// The same, with increments that have the next numbers: one for each column.
+fn with_numbers_from(row: &Row, number: &mut u32) -> Row {
+    let mut numbered = RowBuilder::part_of(row, Liveness::NONE, row.deletion());
+    for column in row.columns() {
+        let ColumnData::Complex(cells) = column.data else { continue };
+        let sum = cells.cells().map(|cell| self::number(cell.value)).fold(0, i64::wrapping_add).to_be_bytes();
+        let timestamp = cells.cells().map(|cell| cell.timestamp).max().unwrap_or(0);
+        let path = CellRef::increment_path(*number);
+        *number += 1;
+        let increment = CellRef::live(timestamp, &sum).with_path(&path);
+        numbered.complex(column.id, cells.deletion, [increment]);
+    }
+    numbered.finish()
+}
+
 /// What a mutation becomes when its increments are counted by the node `id`: shares, and deletions as they were, all of
 /// that timestamp in µs. It must be later than those of all shares the node has given of these counters, of which
 /// `held` tells the last row: `None` asks for the static one.

@@ -43,7 +43,7 @@ pub use cell_merge::CellMerge;
 pub use clustering::{
     Bound, BoundKind, Clustering, ClusteringBuilder, ClusteringComparator, ClusteringError,
 };
-pub use counter::{CounterId, Increments, context, counted, counter_value};
+pub use counter::{CounterId, Increments, added_up, context, counted, counter_value, only_adds};
 pub use cursor::{Step, UnfilteredCursor};
 pub use deletion::{DeletionTime, NO_DELETION_TIME};
 pub use encoding_stats::{EncodingStats, EncodingStatsCollector};

@@ -7,7 +7,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rows::{
     CellRef, Clustering, ColumnData, CounterId, DeletionTime, Increments, Liveness, Mutation,
-    MutationBuilder, PartitionKey, Row, RowBuilder, context, counted, counter_value, merge_rows,
+    MutationBuilder, PartitionKey, Row, RowBuilder, added_up, context, counted, counter_value, merge_rows,
+    only_adds,
 };
 use schema::{ColumnId, ColumnKind, Table, TableBuilder, TableId};
 use types::CqlType;
@@ -120,6 +121,34 @@ proptest! {
         let mut all = Held::default();
         nodes.iter().filter_map(|node| node.0.as_ref()).for_each(|row| all.take(row));
         prop_assert_eq!(all.value(), sum);
+    }
+
+    #[test]
+    fn what_is_added_up_counts_as_one_after_the_other(
+        more in vec(vec(any::<i64>(), 1..4), 1..5), is_wide in any::<bool>(),
+    ) {
+        let of_place = |(place, more): (usize, &Vec<i64>)| {
+            let mut mutation = mutation(increments(more));
+            if is_wide && place % 2 == 1 {
+                mutation.static_row = mutation.rows.pop();
+            }
+            mutation
+        };
+        let mutations: Vec<Mutation> = more.iter().enumerate().map(of_place).collect();
+        prop_assert!(mutations.iter().all(only_adds));
+        let sum = added_up(&mutations, &table());
+        prop_assert!(only_adds(&sum));
+        let values = |mutations: &[Mutation]| {
+            let (mut held, mut of_static) = (Held::default(), Held::default());
+            for (timestamp, mutation) in (1..).zip(mutations) {
+                held.count(mutation, 1, timestamp);
+                let place = (CounterId([1; 16]), timestamp);
+                let counted = counted(mutation, &table(), place, |_| of_static.0.as_ref());
+                counted.static_row.iter().for_each(|row| of_static.take(row));
+            }
+            (held.value(), of_static.value())
+        };
+        prop_assert_eq!(values(&[sum]), values(&mutations));
     }
 
     #[test]
