@@ -10,15 +10,15 @@ use messaging::{Handed, PATIENCE_MAX};
 use read::TombstoneThresholds;
 use runtime::{Io, Plant, Runtime};
 use schema::{Schema, Table, TableId};
-use storage::{Health, Layout, ShardHandle};
+use storage::{Health, Layout, ShardHandle, unsettled};
 use tokio::sync::mpsc::UnboundedReceiver;
 use uuid::Uuid;
 
 use crate::batch_keeper::BatchKeeper;
-use crate::conditional::{Decider, Deciders, decide_all};
+use crate::conditional::{Decider, Deciders, decide_all, settle_accepted};
 use crate::count_groups::CountGroups;
 use crate::kept_batches::KeptBatches;
-use crate::replicas::{ReadRepairs, ReplicaService, Replicas, RingSeat};
+use crate::replicas::{AgreementCounts, ReadRepairs, ReplicaService, Replicas, RingSeat};
 use crate::under_way::BatchesUnderWay;
 use crate::{Owners, TimeoutKind};
 
@@ -31,6 +31,7 @@ pub struct Node {
     pub(crate) batches: Arc<BatchesUnderWay>,
     pub(crate) kept_batches: Arc<KeptBatches>,
     pub(crate) deciders: Deciders,
+    pub(crate) agreement_counts: Arc<AgreementCounts>,
     /// One of each shard with a seat in a ring.
     read_repairs: Arc<Mutex<Vec<Arc<ReadRepairs>>>>,
 }
@@ -44,6 +45,7 @@ impl Node {
             batches: Arc::default(),
             kept_batches: Arc::default(),
             deciders: Deciders::default(),
+            agreement_counts: Arc::default(),
             read_repairs: Arc::default(),
         }
     }
@@ -51,6 +53,11 @@ impl Node {
     /// Counts of reads that compared the answers of several replicas, one of each shard.
     pub fn read_repairs(&self) -> Vec<Arc<ReadRepairs>> {
         self.read_repairs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How often and how fast replicas have agreed on conditional changes that this node proposed.
+    pub fn agreement_counts(&self) -> &AgreementCounts {
+        &self.agreement_counts
     }
 
     /// How many logged batches failed after they were recorded or may have been: they are tried again until they are
@@ -97,6 +104,8 @@ impl Coordinator {
         seat: Rc<RingSeat>,
         handed: UnboundedReceiver<Handed>,
     ) -> Self {
+        // Before anybody reads here.
+        unsettled(shard.local()).note_unknown();
         let counts = Arc::clone(seat.read_repairs());
         node.read_repairs.lock().unwrap_or_else(PoisonError::into_inner).push(counts);
         let keeper = BatchKeeper::new(node.clone(), shard.clone(), Arc::clone(seat.timeouts()));
@@ -105,6 +114,7 @@ impl Coordinator {
         let ring = Some(Rc::clone(&seat));
         let coordinator = Coordinator { ring, ..Coordinator::new(node, shard) };
         seat.decide(decide_all(coordinator.clone(), to_decide));
+        seat.settle_accepted(settle_accepted(coordinator.clone()));
         coordinator
     }
 

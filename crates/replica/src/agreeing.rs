@@ -3,28 +3,34 @@
 //! The row of a partition has the partition's own key, and so lies on the shard that owns the partition. It is read and
 //! written under a claim ([`storage::Claim`]), and whatever is answered is on the disk before, also what was read.
 //!
-//! | column | has |
-//! |---|---|
-//! | `in_progress_ballot` | the ballot that was promised last |
-//! | `proposal_ballot`, `proposal` | what was accepted last; none once it is committed |
-//! | `most_recent_commit_at` | the last ballot that was committed |
-//! | `most_recent_commit` | its ballot at first, and its timestamp |
+//! | column | has | its timestamp is that of |
+//! |---|---|---|
+//! | `in_progress_ballot` | the ballot that was promised last | it |
+//! | `proposal_ballot`, `proposal` | what was accepted last; none once it is committed | its ballot |
+//! | `most_recent_commit_at` | the last ballot that was committed | it |
+//! | `most_recent_commit` | its ballot at first, and its timestamp | its ballot |
+//!
+//! No two ballots of one time are promised or accepted, so the later one of each stands whenever it is written. So who
+//! is told that something is committed writes that down without a look at what stands there.
+//!
+//! What is accepted and not written yet is [`storage::Unsettled`].
 
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use read::{PartitionRows, ReadCommand, ReadTarget};
+use read::{ReadCommand, ReadTarget};
 use rows::{
     CellRef, Clustering, ClusteringBuilder, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey,
-    RowBuilder,
+    Row, RowBuilder,
 };
 use runtime::Plant;
 use schema::{ColumnId, Schema, Table, TableId};
-use storage::{ShardHandle, StorageError, Wait, outdated};
+use storage::{Settles, ShardHandle, StorageError, Wait, outdated};
 use uuid::Uuid;
 
 use crate::answer::Answer;
 use crate::body::Reader;
+use crate::committed::Committed;
 use crate::failure::Failure;
 use crate::fits::check_read;
 use crate::operations::{OperationLog, value};
@@ -60,8 +66,8 @@ pub async fn agree(
 }
 
 /// Reads and writes rows of `system.paxos`.
-struct PaxosLog {
-    table: Arc<Table>,
+pub(crate) struct PaxosLog {
+    pub(crate) table: Arc<Table>,
     columns: Columns,
     kept_seconds: u32,
     operations: OperationLog,
@@ -77,14 +83,14 @@ struct Columns {
 
 /// What a replica knows of a partition.
 #[derive(Debug, Default)]
-struct State {
+pub(crate) struct State {
     promised: Ballot,
-    promise: Promise,
+    pub(crate) promise: Promise,
 }
 
 impl PaxosLog {
     /// For partitions of that table.
-    fn of(schema: &Schema, table: TableId) -> Result<PaxosLog, Failure> {
+    pub(crate) fn of(schema: &Schema, table: TableId) -> Result<PaxosLog, Failure> {
         let of = schema.table_by_id(table).ok_or(Failure::NoTable { table })?;
         let missing = || Failure::Other { what: "there is no table system.paxos".to_owned() };
         let log = schema.table("system", "paxos").ok_or_else(missing)?;
@@ -110,20 +116,29 @@ impl PaxosLog {
         let PaxosRequest { table, key, phase } = request;
         let owner = shard.shards().owner(key.token);
         let failed = |error: StorageError| Failure::from(&error);
+        // What comes from one node comes in the order of its ballots, and is done so: what is chosen is written before
+        // what is proposed next is looked at.
         let claim = shard.claim(owner, self.table.id(), &key).await.map_err(failed)?;
+        if let Phase::Write(proposal) = phase {
+            let Proposal { ballot, mutations, .. } = *proposal;
+            let settles = Settles::Writes { table, micros: ballot.micros() };
+            if !mutations.is_empty() {
+                // In any mode: who is told later that it is committed has it.
+                let (write, wait) = ((mutations, settles), Wait::Synced);
+                shard.write_claimed(owner, Some(planned_on), write, claim, wait).await.map_err(failed)?;
+            }
+            return Ok(PaxosAnswer::Done);
+        }
         let state = self.read(shard, table, &key).await?;
         let has_planted = |plant| shard.local().runtime().plants.has(plant);
         let forgets = has_planted(Plant::PromiseForgotten);
-        let is_promise = !matches!(phase, Phase::Commit(_));
-        let grounds = match &phase {
-            Phase::Propose(proposing) => Some(self.grounds_of(proposing)?),
-            Phase::Prepare(_) | Phase::Commit(_) => None,
-        };
-        let phase = match phase {
-            Phase::Propose(proposing) if has_planted(Plant::UnfinishedForgotten) => {
-                Phase::Propose(Proposing { known: None, ..proposing })
+        let (grounds, phase) = match phase {
+            Phase::Propose(proposing) => {
+                let grounds = self.grounds_of(&proposing)?;
+                let known = proposing.known.filter(|_| !has_planted(Plant::UnfinishedForgotten));
+                (Some(grounds), Phase::Propose(Proposing { known, ..proposing }))
             }
-            phase => phase,
+            phase => (None, phase),
         };
         let (answer, change) = match decide(state, phase, forgets) {
             (answer, Some(change)) => match self.objection(shard, table, &key, grounds).await? {
@@ -137,14 +152,19 @@ impl PaxosLog {
             shard.claimed_settled(owner).await.map_err(failed)?;
             return Ok(answer);
         };
+        let settles = match &change.accepted {
+            Some(proposal) => Settles::Accepts {
+                table,
+                micros: proposal.ballot.micros(),
+                has_changes: !proposal.mutations.is_empty(),
+            },
+            None => Settles::Nothing,
+        };
         // One record: who knows that something is committed has it.
         let mut mutations: Vec<Mutation> = self.mutation(&key, table, &change, shard).into_iter().collect();
         mutations.extend(change.written.into_iter().flat_map(|proposal| proposal.mutations));
-        // Where a quorum has on its disks what is committed, nothing hangs on this record: without it what was accepted
-        // is made good once more.
-        let is_made_good = !is_promise && shard.local().syncs_writes();
-        let wait = if is_made_good { Wait::Never } else { Wait::Synced };
-        shard.write_claimed(owner, Some(planned_on), mutations, claim, wait).await.map_err(failed)?;
+        let (write, wait) = ((mutations, settles), Wait::Synced);
+        shard.write_claimed(owner, Some(planned_on), write, claim, wait).await.map_err(failed)?;
         Ok(answer)
     }
 
@@ -174,10 +194,17 @@ impl PaxosLog {
     }
 
     /// The state of a partition.
-    async fn read(&self, shard: &ShardHandle, table: TableId, key: &PartitionKey) -> Result<State, Failure> {
+    pub(crate) async fn read(
+        &self,
+        shard: &ShardHandle,
+        table: TableId,
+        key: &PartitionKey,
+    ) -> Result<State, Failure> {
         let command = self.command(key, table, shard.local().now_seconds());
         let page = shard.read(shard.shards().owner(key.token), &command).await;
-        self.state(page.map_err(|error| Failure::from(&error))?.partitions.first())
+        let page = page.map_err(|error| Failure::from(&error))?;
+        let row = page.partitions.first().and_then(|partition| partition.rows.first());
+        row.map_or_else(|| Ok(State::default()), |row| self.state(row))
     }
 
     /// What reads the state of a partition.
@@ -190,10 +217,8 @@ impl PaxosLog {
         command
     }
 
-    fn state(&self, partition: Option<&PartitionRows>) -> Result<State, Failure> {
-        let Some(row) = partition.and_then(|partition| partition.rows.first()) else {
-            return Ok(State::default());
-        };
+    /// The state that a row tells of.
+    pub(crate) fn state(&self, row: &Row) -> Result<State, Failure> {
         let damaged = || Failure::Other { what: "a row of system.paxos can not be read".to_owned() };
         let ballot = |id| match value(row, id) {
             None => Ok(Ballot::default()),
@@ -219,41 +244,51 @@ impl PaxosLog {
     }
 
     /// What changes the state of a partition, written now; `None` when nothing of it changes.
-    fn mutation(
+    pub(crate) fn mutation(
         &self,
         key: &PartitionKey,
         table: TableId,
         change: &Change,
         shard: &ShardHandle,
     ) -> Option<Mutation> {
-        let Change { promised, accepted, committed, drops, written: _ } = change;
+        let Change { promised, accepted, committed, written: _ } = change;
         let columns = &self.columns;
-        let mut cells: Vec<(ColumnId, Option<Vec<u8>>)> = Vec::new();
+        let mut cells: Vec<(ColumnId, Ballot, Option<Vec<u8>>)> = Vec::new();
         if let Some(promised) = promised {
-            cells.push((columns.promised, Some(promised.to_uuid().to_vec())));
+            cells.push((columns.promised, *promised, Some(promised.to_uuid().to_vec())));
         }
-        if let Some(proposal) = accepted {
-            let mut encoded = BytesMut::new();
-            put_proposal(&mut encoded, proposal);
-            cells.push((columns.accepted_under, Some(proposal.ballot.to_uuid().to_vec())));
-            cells.push((columns.accepted, Some(encoded.to_vec())));
-        } else if *drops {
-            cells.extend([(columns.accepted_under, None), (columns.accepted, None)]);
-        }
-        if let Some((ballot, origin, timestamp)) = committed {
-            cells.push((columns.committed, Some(ballot.to_uuid().to_vec())));
+        if let Some(committed) = committed {
+            let Committed { ballot, origin, timestamp } = committed;
+            cells.push((columns.committed, *ballot, Some(ballot.to_uuid().to_vec())));
             let commit = [&origin.to_uuid()[..], &timestamp.to_be_bytes()].concat();
-            cells.push((columns.commit, Some(commit)));
+            cells.push((columns.commit, *ballot, Some(commit)));
+        }
+        match (accepted, committed) {
+            (Some(proposal), _) => {
+                let mut encoded = BytesMut::new();
+                put_proposal(&mut encoded, proposal);
+                cells.push((
+                    columns.accepted_under,
+                    proposal.ballot,
+                    Some(proposal.ballot.to_uuid().to_vec()),
+                ));
+                cells.push((columns.accepted, proposal.ballot, Some(encoded.to_vec())));
+            }
+            // And all that was accepted before.
+            (None, Some(Committed { ballot, .. })) => {
+                cells.extend([columns.accepted_under, columns.accepted].map(|id| (id, *ballot, None)));
+            }
+            (None, None) => {}
         }
         if cells.is_empty() {
             return None;
         }
-        cells.sort_by_key(|(id, _)| *id);
-        // Later than what is there, whatever the ballots are: two nodes may have made theirs at one time.
-        let (timestamp, now) = (shard.local().timestamps().next_after_all(), shard.local().now_seconds());
+        cells.sort_by_key(|(id, ..)| *id);
+        let now = shard.local().now_seconds();
         let ends = now.saturating_add(self.kept_seconds).min(u32::MAX - 2);
         let mut row = RowBuilder::new(&clustering_of(table), Liveness::NONE, DeletionTime::LIVE);
-        for (id, value) in &cells {
+        for (id, ballot, value) in &cells {
+            let timestamp = ballot.micros();
             row.cell(
                 *id,
                 match value {
@@ -279,15 +314,19 @@ struct Grounds {
 
 /// What changes of a state, and what is written with it.
 #[derive(Debug, Default, PartialEq)]
-struct Change {
+pub(crate) struct Change {
     promised: Option<Ballot>,
     accepted: Option<Box<Proposal>>,
-    /// The ballot that is committed now, the one under which that was at first, and its timestamp.
-    committed: Option<(Ballot, Ballot, i64)>,
-    /// Is what was accepted last a part of what is committed?
-    drops: bool,
+    committed: Option<Committed>,
     /// What was chosen, and is not known to be written here.
     written: Option<Box<Proposal>>,
+}
+
+impl Change {
+    /// Something that is written here is committed.
+    pub(crate) fn commits(committed: Committed) -> Change {
+        Change { committed: Some(committed), ..Change::default() }
+    }
 }
 
 /// What a replica in that state answers, and how its state changes.
@@ -302,26 +341,16 @@ fn decide(state: State, phase: Phase, forgets: bool) -> (PaxosAnswer, Option<Cha
         }
         Phase::Propose(proposing) if may_accept(promised, proposing.proposal.ballot) => {
             let Proposing { proposal, next, known, .. } = proposing;
-            let change = known.and_then(|known| commit(&promise, known)).unwrap_or_default();
+            let known = known.filter(|known| known.ballot != promise.committed);
+            // What is later known to be committed may have come without what came before.
+            let committed = known.as_ref().map(|known| Committed::from(&**known));
+            let committed = committed.filter(|known| known.ballot > promise.committed);
             let (promised, accepted) = (Some(next), Some(proposal));
-            (PaxosAnswer::Done, Some(Change { promised, accepted, ..change }))
+            (PaxosAnswer::Done, Some(Change { promised, accepted, committed, written: known }))
         }
         Phase::Prepare(_) | Phase::Propose(_) => (PaxosAnswer::Refused(promised), None),
-        Phase::Commit(proposal) => (PaxosAnswer::Done, commit(&promise, proposal)),
+        Phase::Write(_) => unreachable!("what is chosen is written whatever the state is"),
     }
-}
-
-/// What changes when something is committed; `None` when that is known. What is later known to be committed may have
-/// come without what came before.
-fn commit(promise: &Promise, proposal: Box<Proposal>) -> Option<Change> {
-    let ballot = proposal.ballot;
-    if ballot == promise.committed {
-        return None;
-    }
-    let drops = promise.accepted.as_ref().is_some_and(|accepted| accepted.ballot <= ballot);
-    let committed = ballot > promise.committed;
-    let committed = committed.then_some((ballot, proposal.origin, proposal.timestamp));
-    Some(Change { committed, drops, written: Some(proposal), ..Change::default() })
 }
 
 fn may_accept(promised: Ballot, ballot: Ballot) -> bool {
@@ -344,7 +373,7 @@ async fn sees(
         let of = shard.local().with_schema(|schema| schema.table_by_id(table).cloned());
         let of = of.ok_or(Failure::NoTable { table })?;
         check_read(&read, &of)?;
-        match crate::service::read(shard, Wanted::Digest, read.into_command(of)).await {
+        match crate::service::look(shard, Wanted::Digest, read.into_command(of)).await {
             Answer::Digest(digest) if digest == one.digest => {}
             Answer::Failed(failure) => return Err(failure),
             _ => return Ok(false),
@@ -426,23 +455,6 @@ mod tests {
         assert_eq!(decide(state(5, None, 3), Phase::Propose(proposing), false), refused);
     }
 
-    #[test]
-    fn what_is_committed_is_proposed_no_more() {
-        let committed = |state, micros| match decide(state, Phase::Commit(proposal(micros)), false) {
-            (PaxosAnswer::Done, Some(Change { committed, drops, written, .. })) => {
-                assert_eq!(written, Some(proposal(micros)));
-                Some((committed.is_some(), drops))
-            }
-            (PaxosAnswer::Done, None) => None,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(committed(state(5, Some(5), 3), 5), Some((true, true)));
-        assert_eq!(committed(state(6, Some(6), 3), 5), Some((true, false)), "a later one was accepted");
-        assert_eq!(committed(state(6, None, 3), 5), Some((true, false)));
-        assert_eq!(committed(state(6, Some(6), 5), 5), None, "it is known");
-        assert_eq!(committed(state(6, None, 6), 5), Some((false, false)), "it may not be written");
-    }
-
     /// Else nobody might have it: of what was chosen a replica may have no more than that it was accepted.
     #[test]
     fn what_is_known_to_be_chosen_is_written_before_it_is_forgotten() {
@@ -456,8 +468,11 @@ mod tests {
                 other => panic!("{other:?}"),
             };
         let change = changed(3);
-        assert_eq!((change.written, change.committed), (Some(proposal(5)), Some((ballot(5), ballot(5), 5))));
+        let committed = Committed { ballot: ballot(5), origin: ballot(5), timestamp: 5 };
+        assert_eq!((change.written, change.committed), (Some(proposal(5)), Some(committed)));
         assert_eq!(change.accepted, Some(proposal(6)));
         assert_eq!(changed(5), accepted(6), "it is written already");
+        let change = changed(6);
+        assert_eq!((change.written, change.committed), (Some(proposal(5)), None), "it may have come without");
     }
 }

@@ -32,6 +32,7 @@ pub fn read_body(bytes: &[u8]) {
             }
             Request::Batch(BatchRequest::Drop { ids }) => Request::put_drop_batches(&ids, &mut again),
             Request::Paxos(request) => Request::put_paxos(&request, &mut again),
+            Request::Committed(committed) => Request::put_committed(&committed, &mut again),
             Request::Decide(deciding) => Request::put_decide(&deciding, &mut again),
             Request::Count(mutation) => Request::put_count(&mutation, &mut again),
             Request::Read { .. } => return,

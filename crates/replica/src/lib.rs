@@ -13,6 +13,7 @@
 mod agreeing;
 mod answer;
 mod body;
+mod committed;
 mod failure;
 mod fits;
 pub mod hostile;
@@ -26,6 +27,7 @@ mod service;
 pub use agreeing::agree;
 pub use answer::{Answer, Told, Written};
 pub use body::BodyError;
+pub use committed::{Committed, CommittedIn, note_committed, recall_accepted};
 pub use failure::Failure;
 pub use fits::is_plain_row;
 pub use operations::{OPERATION_WINDOW_SECONDS, Operation, OperationLog};

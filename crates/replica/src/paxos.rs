@@ -3,8 +3,8 @@
 //! This is Paxos, for each partition by itself. Who proposes a change asks the replicas to *promise* its ballot, which
 //! is greater than all that it knows; a quorum that has promised accepts nothing of a lesser ballot any more, and tells
 //! what it has accepted before. That is made good first. Then the change is *proposed*; once a quorum has accepted it,
-//! it is chosen, and is written to all replicas like any other change. When a quorum has it, the replicas are told that
-//! it is *committed*, and forget the proposal.
+//! it is chosen, and is *written* to all replicas like any other change. When a quorum has written it, those that have
+//! are told that it is *committed*, and forget the proposal ([`committed`](crate::committed)).
 //!
 //! Who proposes one change after the other need not ask for each promise: a replica that accepts promises the *next*
 //! ballot of the same node with it. So a quorum has promised that once a change is chosen.
@@ -22,7 +22,7 @@ use crate::read_request::ReadRequest;
 
 const PREPARE: u8 = 1;
 const PROPOSE: u8 = 2;
-const COMMIT: u8 = 3;
+const WRITE: u8 = 3;
 
 const PROMISED: u8 = 1;
 const DONE: u8 = 2;
@@ -106,7 +106,8 @@ pub struct Proposing {
     pub proposal: Box<Proposal>,
     /// The ballot that is promised by whoever accepts it.
     pub next: Ballot,
-    /// What was chosen last, if who proposes knows it: a replica has it before it forgets that it has accepted it.
+    /// What was chosen last, if who proposes knows it, and a quorum has written it: a replica has it before it forgets
+    /// that it has accepted it. Without its changes where the replica is known to have written them.
     pub known: Option<Box<Proposal>>,
     /// What its changes were decided on: where something else is read, it is refused.
     pub seen: Vec<Seen>,
@@ -159,8 +160,8 @@ pub enum Phase {
     Prepare(Ballot),
     /// Accept this.
     Propose(Proposing),
-    /// This was chosen, and a quorum has what it changes: have it, too, and forget that it was accepted.
-    Commit(Box<Proposal>),
+    /// This was chosen: write it, durably.
+    Write(Box<Proposal>),
 }
 
 /// What a replica says.
@@ -168,7 +169,7 @@ pub enum Phase {
 pub enum PaxosAnswer {
     /// It has promised.
     Promised(Promise),
-    /// It has accepted what was proposed, or knows that it is committed.
+    /// It has accepted what was proposed, or has written what was chosen.
     Done,
     /// It has promised a later ballot, which is this one.
     Refused(Ballot),
@@ -191,13 +192,28 @@ pub struct Promise {
     pub timestamp: i64,
 }
 
+impl Phase {
+    /// The same for a replica that has written what was chosen before: it is told so, and not the changes.
+    pub fn without_known_changes(&self) -> Phase {
+        match self {
+            Phase::Propose(Proposing { proposal, next, known: Some(known), seen }) => {
+                let Proposal { ballot, origin, planned_on, timestamp, .. } = **known;
+                let known = Proposal { ballot, origin, planned_on, timestamp, mutations: Vec::new() };
+                let (proposal, known) = (proposal.clone(), Some(Box::new(known)));
+                Phase::Propose(Proposing { proposal, next: *next, known, seen: seen.clone() })
+            }
+            phase => phase.clone(),
+        }
+    }
+}
+
 impl PaxosRequest {
     /// What Cassandra calls such a message, without its `_REQ`.
     pub fn verb(&self) -> &'static str {
         match self.phase {
             Phase::Prepare(_) => "PAXOS_PREPARE",
             Phase::Propose(_) => "PAXOS_PROPOSE",
-            Phase::Commit(_) => "PAXOS_COMMIT",
+            Phase::Write(_) => "PAXOS_COMMIT",
         }
     }
 
@@ -219,8 +235,8 @@ impl PaxosRequest {
                     out.put_u128_le(seen.digest.0);
                 });
             }
-            Phase::Commit(proposal) => {
-                out.put_u8(COMMIT);
+            Phase::Write(proposal) => {
+                out.put_u8(WRITE);
                 put_proposal(out, proposal);
             }
         }
@@ -238,13 +254,13 @@ impl PaxosRequest {
                     Ok(Seen { read: reader.bytes("read")?, digest: PageDigest(reader.u128("digest")?) })
                 })?,
             }),
-            COMMIT => Phase::Commit(Box::new(proposal(reader)?)),
+            WRITE => Phase::Write(Box::new(proposal(reader)?)),
             _ => return Err(reader.wrong("phase")),
         };
         let request = PaxosRequest { table, key, phase };
         let is_next = match &request.phase {
             Phase::Propose(Proposing { proposal, next, .. }) => *next == proposal.ballot.next(),
-            Phase::Prepare(_) | Phase::Commit(_) => true,
+            Phase::Prepare(_) | Phase::Write(_) => true,
         };
         if !is_next {
             return Err(reader.wrong("next ballot"));
@@ -257,11 +273,11 @@ impl PaxosRequest {
     }
 
     /// All changes that it brings.
-    pub(crate) fn mutations(&self) -> impl Iterator<Item = &Mutation> {
+    pub fn mutations(&self) -> impl Iterator<Item = &Mutation> {
         let (known, last) = match &self.phase {
             Phase::Prepare(_) => (None, None),
             Phase::Propose(Proposing { proposal, known, .. }) => (known.as_ref(), Some(proposal)),
-            Phase::Commit(proposal) => (None, Some(proposal)),
+            Phase::Write(proposal) => (None, Some(proposal)),
         };
         known.into_iter().chain(last).flat_map(|proposal| &proposal.mutations)
     }

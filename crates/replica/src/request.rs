@@ -10,6 +10,7 @@ use storage::{KEYS_TOGETHER, Unit};
 use uuid::Uuid;
 
 use crate::body::{BodyError, Reader, put_bool, put_bytes, put_key, put_list, put_option};
+use crate::committed::CommittedIn;
 use crate::paxos::PaxosRequest;
 use crate::read_request::ReadRequest;
 
@@ -25,6 +26,8 @@ const TRACED: u8 = 8;
 const PAXOS: u8 = 9;
 const COUNT: u8 = 10;
 const DECIDE: u8 = 11;
+const READ_WRITTEN_ROWS: u8 = 12;
+const COMMITTED: u8 = 13;
 
 /// So many logged batches are let go by one message, at most.
 pub const DROPPED_TOGETHER_MAX: usize = 1_024;
@@ -82,6 +85,9 @@ pub enum Request {
     Batch(BatchRequest),
     /// Take part in agreeing on a conditional change.
     Paxos(Box<PaxosRequest>),
+    /// Write down that these are committed, which the replica has written: one at least, and no more than are done in
+    /// one go.
+    Committed(Vec<CommittedIn>),
     /// Decide about a conditional change, and have the replicas agree on it.
     Decide(Box<Deciding>),
     /// Count what this adds to counters, and tell what others are to write.
@@ -124,7 +130,9 @@ pub enum BatchRequest {
 pub enum Wanted {
     /// Rows with all their tombstones.
     Rows,
-    /// Their hash, to be compared with another replica's.
+    /// The same, once what the replica has accepted of them is written: see [`storage::Unsettled`].
+    WrittenRows,
+    /// The hash of those, to be compared with another replica's.
     Digest,
 }
 
@@ -199,6 +207,7 @@ impl Request {
     pub fn put_read(wanted: Wanted, command: &ReadCommand, out: &mut BytesMut) {
         out.put_u8(match wanted {
             Wanted::Rows => READ_ROWS,
+            Wanted::WrittenRows => READ_WRITTEN_ROWS,
             Wanted::Digest => READ_DIGEST,
         });
         ReadRequest::put(command, out);
@@ -222,6 +231,16 @@ impl Request {
     pub fn put_paxos(request: &PaxosRequest, out: &mut BytesMut) {
         out.put_u8(PAXOS);
         request.put(out);
+    }
+
+    /// Appends a request to write down what is committed.
+    ///
+    /// # Panics
+    /// When that is nothing, or more than is done in one go.
+    pub fn put_committed(committed: &[CommittedIn], out: &mut BytesMut) {
+        assert!(may_be_written(Unit::Each, committed.len()), "something, and no more than a replica takes");
+        out.put_u8(COMMITTED);
+        put_list(out, committed, |out, committed| committed.put(out));
     }
 
     /// Appends a request to decide.
@@ -248,6 +267,7 @@ impl Request {
             Request::Batch(BatchRequest::Keep { .. }) => "BATCH_STORE",
             Request::Batch(BatchRequest::Drop { .. }) => "BATCH_REMOVE",
             Request::Paxos(request) => request.verb(),
+            Request::Committed(_) => "PAXOS_COMMIT",
             Request::Decide(_) => "PAXOS_DECIDE",
             Request::Count(_) => "COUNTER_MUTATION",
         }
@@ -257,10 +277,9 @@ impl Request {
         Ok(match kind {
             WRITE_ALL => write(Unit::All, reader)?,
             WRITE_EACH => write(Unit::Each, reader)?,
-            READ_ROWS => Request::Read { wanted: Wanted::Rows, read: Box::new(ReadRequest::read(reader)?) },
-            READ_DIGEST => {
-                Request::Read { wanted: Wanted::Digest, read: Box::new(ReadRequest::read(reader)?) }
-            }
+            READ_ROWS => read(Wanted::Rows, reader)?,
+            READ_WRITTEN_ROWS => read(Wanted::WrittenRows, reader)?,
+            READ_DIGEST => read(Wanted::Digest, reader)?,
             COMPARE => {
                 let table = TableId(reader.uuid("table id")?);
                 let rows = reader.list("rows", |reader| Ok((reader.key()?, reader.u128("hash")?)))?;
@@ -284,6 +303,13 @@ impl Request {
                 Request::Batch(BatchRequest::Drop { ids })
             }
             PAXOS => Request::Paxos(Box::new(PaxosRequest::read(reader)?)),
+            COMMITTED => {
+                let committed = reader.list("what is committed", CommittedIn::read)?;
+                if !may_be_written(Unit::Each, committed.len()) {
+                    return Err(reader.wrong("what is committed"));
+                }
+                Request::Committed(committed)
+            }
             DECIDE => Request::Decide(Box::new(Deciding {
                 table: TableId(reader.uuid("table id")?),
                 key: reader.key()?,
@@ -294,6 +320,10 @@ impl Request {
             _ => return Err(reader.wrong("request")),
         })
     }
+}
+
+fn read(wanted: Wanted, reader: &mut Reader) -> Result<Request, BodyError> {
+    Ok(Request::Read { wanted, read: Box::new(ReadRequest::read(reader)?) })
 }
 
 fn may_be_written(unit: Unit, count: usize) -> bool {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use read::{
@@ -10,15 +11,21 @@ use read::{
     merge_answers,
 };
 use rows::{Mutation, PartitionKey};
+use runtime::Plant;
 use schema::{Schema, TableId};
 use stdx::index_set::IndexSet;
 use storage::{HashedRow, LookupsSent, Shard, ShardHandle, StorageError, Unit, Wait, outdated};
+use tokio::time::timeout;
 
 use crate::agreeing::agree;
 use crate::answer::{Answer, Told, Written};
+use crate::committed::note_committed;
 use crate::failure::Failure;
 use crate::fits::{Cells, check_mutation, check_read};
 use crate::request::{Asked, Request, Wanted};
+
+/// What was accepted is written within that time, or somebody is away.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(5);
 
 /// Carries out one request of another node on the shard that it is for. Whoever keeps logged batches of others answers
 /// what is asked about those; here they are refused.
@@ -53,6 +60,7 @@ pub async fn carry_out(shard: &ShardHandle, asked: Asked) -> Answer {
             Ok(answer) => Answer::Paxos(answer),
             Err(failure) => Answer::Failed(failure),
         },
+        Request::Committed(committed) => Answer::Written(note_committed(shard, committed).await),
         Request::Count(mutation) => match count(shard, asked.planned_on.schema_epoch, *mutation).await {
             Ok(counted) => Answer::Counted(counted),
             Err(failure) => Answer::Failed(failure),
@@ -217,12 +225,36 @@ impl Gathered {
 
 /// Reads from the shards that have what is asked for.
 pub async fn read(shard: &ShardHandle, wanted: Wanted, command: ReadCommand) -> Answer {
+    let waits = wanted != Wanted::Rows && !shard.local().runtime().plants.has(Plant::AcceptedUnheeded);
+    if waits && let Err(failure) = accepted_written(shard, &command).await {
+        return Answer::Failed(failure);
+    }
+    look(shard, wanted, command).await
+}
+
+/// What the shards have now.
+pub(crate) async fn look(shard: &ShardHandle, wanted: Wanted, command: ReadCommand) -> Answer {
     let looked = match (owners_of(shard, &command).as_slice(), wanted) {
-        ([owner], Wanted::Rows) => rows_of(shard, *owner, command).await.map(Answer::Rows),
+        ([owner], Wanted::Rows | Wanted::WrittenRows) => {
+            rows_of(shard, *owner, command).await.map(Answer::Rows)
+        }
         ([owner], Wanted::Digest) => digest_of(shard, *owner, command).await.map(Answer::Digest),
         (owners, wanted) => look_at_several(shard, owners, wanted, command).await,
     };
     looked.unwrap_or_else(|error| Answer::Failed(Failure::from(&error)))
+}
+
+/// Waits until what was accepted of these rows is written.
+async fn accepted_written(shard: &ShardHandle, command: &ReadCommand) -> Result<(), Failure> {
+    let owners = owners_of(shard, command);
+    let waits = join_all(owners.iter().map(|owner| shard.accepted_written(*owner, command)));
+    match timeout(WRITTEN_WITHIN, waits).await {
+        Ok(waited) => waited.into_iter().try_for_each(|waited| waited.map_err(|error| Failure::from(&error))),
+        Err(_) => {
+            let what = "a conditional change of the partition is neither written nor given up".to_owned();
+            Err(Failure::Other { what })
+        }
+    }
 }
 
 /// The shards that may have what is asked for: one for a key.
@@ -249,7 +281,7 @@ async fn look_at_several(
     // Each has counted its tombstones, and the thresholds were theirs.
     let thresholds = TombstoneThresholds::NONE;
     Ok(match wanted {
-        Wanted::Rows => {
+        Wanted::Rows | Wanted::WrittenRows => {
             Answer::Rows(merge_answers(&command, pages, UnfilteredRows::new(&command, thresholds))?)
         }
         Wanted::Digest => {

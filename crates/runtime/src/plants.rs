@@ -142,6 +142,8 @@ plants! {
     OperationUncompared,
     /// A replica forgets what it has accepted for what comes behind it, whether that is finished or not.
     UnfinishedForgotten,
+    /// Reads do not wait for what a replica has accepted and not written yet.
+    AcceptedUnheeded,
     /// Who was asked to count and is silent is taken not to have counted: another replica counts, too.
     SilentTakenForUncounted,
 }
@@ -180,6 +182,7 @@ impl Plant {
         Plant::SeenUncompared,
         Plant::OperationUncompared,
         Plant::UnfinishedForgotten,
+        Plant::AcceptedUnheeded,
         Plant::SilentTakenForUncounted,
         Plant::UnsyncedAcknowledgement,
         Plant::BatchesForgotten,

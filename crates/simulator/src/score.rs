@@ -34,7 +34,7 @@ pub(crate) enum Kind {
     /// A change with a condition.
     Conditional,
     /// A read that shows all changes that were told.
-    Serial,
+    Shown,
     Addition,
     /// A read of a counter.
     Value,
@@ -43,7 +43,7 @@ pub(crate) enum Kind {
 impl Asked {
     pub(crate) fn kind(&self) -> Kind {
         match self {
-            Asked::OfRow(asked) if asked.what == ledger::What::Show => Kind::Serial,
+            Asked::OfRow(asked) if asked.what == ledger::What::Show => Kind::Shown,
             Asked::OfRow(_) => Kind::Conditional,
             Asked::OfCounter(tallies::Asked { what: tallies::What::Add { .. }, .. }) => Kind::Addition,
             Asked::OfCounter(_) => Kind::Value,

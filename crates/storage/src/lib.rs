@@ -44,8 +44,9 @@ pub use overlay::Overlay;
 pub use reach::{ShardHandle, Shards};
 pub use record::RecordError;
 pub use shard::{
-    Claim, HashedRow, HeldLog, Logged, LoggedMutations, Lookups, LookupsSent, Outcomes, Shard, ShardMemory,
-    TruncationNote, Unit, VisitStats, Wait, WriteUnderWay, Writes, outdated, quarantined,
+    Claim, HashedRow, HeldLog, Logged, LoggedMutations, Lookups, LookupsSent, Outcomes, Settles, Shard,
+    ShardMemory, TruncationNote, Unit, Unsettled, VisitStats, Wait, WriteUnderWay, Writes, outdated,
+    quarantined, unsettled,
 };
 pub use snapshots::check_snapshot_name;
 pub use table::{

@@ -7,7 +7,7 @@ use cluster::Members;
 use cluster::membership::{Known, Proposer};
 use cluster::metadata::{Candidate, HISTORY_VERSION, Member, MemberState};
 use coordinator::Node;
-use coordinator::replicas::{Marks, ReadRepairs, Repairer};
+use coordinator::replicas::{AgreementCounts, Marks, ReadRepairs, Repairer};
 use query::VirtualKeyspaces;
 use runtime::{Clock, Runtime};
 use storage::NodeFacts;
@@ -134,6 +134,11 @@ impl NodeView {
     /// Counts of its reads that compared the answers of several replicas.
     pub fn read_repairs(&self) -> Vec<Arc<ReadRepairs>> {
         self.node.read_repairs()
+    }
+
+    /// How often and how fast replicas have agreed on conditional changes that this node proposed.
+    pub fn agreement_counts(&self) -> &AgreementCounts {
+        self.node.agreement_counts()
     }
 
     /// Is that node heard? This one is.

@@ -7,7 +7,7 @@ use read::{ReadCommand, ReadPage, ReadTarget};
 use replica::{Ballot, Operation};
 use rows::{Mutation, PartitionKey};
 use schema::{Schema, TableId};
-use storage::{Claim, StorageError, TableError, Wait};
+use storage::{Claim, Settles, StorageError, TableError, Wait};
 use uuid::Uuid;
 
 use super::{ConditionalLevels, Settled, operations_of, outcome_here};
@@ -91,7 +91,8 @@ impl ClaimedAlone {
         assert!(self.claim.is_some(), "who writes has claimed the partition");
         let Some(claim) = self.claim.take() else { return Ok(Settled::Done) };
         let (shards, planned_on) = (self.coordinator.shards_for(self.admitted), Some(self.planned_on));
-        match shards.write_claimed(self.owner, planned_on, mutations, claim, Wait::Synced).await {
+        let (write, wait) = ((mutations, Settles::Nothing), Wait::Synced);
+        match shards.write_claimed(self.owner, planned_on, write, claim, wait).await {
             Err(StorageError::Table(TableError::Outdated { .. })) => {
                 self.claim = Some(shards.claim(self.owner, self.table, &self.key).await?);
                 Ok(Settled::Again)

@@ -15,7 +15,9 @@
 //! In a ring one replica decides for all, so that they need not outbid each other: changes are carried to the shard
 //! that owns the partition there (`carried.rs`). A claim keeps those apart that decide; what they decide one after the
 //! other is proposed together (`round.rs`), and the replicas agree on it ([`Agreement`](crate::replicas::agreement)).
+//! What was accepted and is left by whoever has proposed it is settled by those that have accepted it (`accepted.rs`).
 
+mod accepted;
 mod alone;
 mod carried;
 mod round;
@@ -34,6 +36,7 @@ use crate::{Consistency, Coordinator, CoordinatorError};
 use alone::ClaimedAlone;
 use round::ClaimedInRing;
 
+pub(crate) use accepted::settle_accepted;
 pub(crate) use alone::settle_owners;
 pub use carried::{Decider, OthersThatDecide, decide_by, others_that_decide};
 pub(crate) use carried::{Deciders, decide_all};

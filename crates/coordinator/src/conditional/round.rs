@@ -70,7 +70,7 @@ struct Round {
     /// What they make, when somebody has read it; and how many of them are in it.
     made: RefCell<Option<(Overlay, usize)>>,
     levels: Vec<Consistency>,
-    waiting: Vec<oneshot::Sender<Result<Settled, CoordinatorError>>>,
+    waiting: Waiting,
 }
 
 /// A claim on a partition, with the agreement on it.
@@ -162,9 +162,16 @@ impl Round {
 
     /// Tells all who wait.
     fn tell(self, outcome: impl Fn() -> Result<Settled, CoordinatorError>) {
-        // Who does not wait any more was told that nobody knows.
-        self.waiting.into_iter().for_each(|told| _ = told.send(outcome()));
+        tell_all(self.waiting, outcome);
     }
+}
+
+/// Those that wait for a round.
+type Waiting = Vec<oneshot::Sender<Result<Settled, CoordinatorError>>>;
+
+fn tell_all(waiting: Waiting, outcome: impl Fn() -> Result<Settled, CoordinatorError>) {
+    // Who does not wait any more was told that nobody knows.
+    waiting.into_iter().for_each(|told| _ = told.send(outcome()));
 }
 
 impl ClaimedInRing {
@@ -212,8 +219,8 @@ impl ClaimedInRing {
             let what = "the ring has changed".to_owned();
             return Err(CoordinatorError::Overloaded { what });
         };
-        let patience = self.coordinator.patience(TimeoutKind::Write);
-        let new = || Agreement::new(replicas, (*table, key.clone()), self.levels.agreement, patience);
+        let counts = Arc::clone(&self.coordinator.node.agreement_counts);
+        let new = || Agreement::new(replicas, (*table, key.clone()), self.levels.agreement, counts);
         let held = self.seat.agreements().take(&self.place, new);
         self.claimed = Some((held, claim));
         Ok(())
@@ -365,7 +372,9 @@ impl ClaimedInRing {
         let mutations = std::mem::take(&mut round.mutations);
         let operations = std::mem::take(&mut round.operations);
         let settling = Settling { mutations, operations, seen };
-        let mut settled = held.agreement.settle(settling, &round.levels, deadline).await;
+        let Round { levels, waiting, .. } = round;
+        let tell = || tell_all(std::mem::take(waiting), || Ok(Settled::Done));
+        let mut settled = held.agreement.settle(settling, levels, deadline, tell).await;
         loop {
             match settled {
                 Err(ReplicaError::Outdated { epoch }) => {
@@ -382,7 +391,7 @@ impl ClaimedInRing {
             settled = match held.agreement.ready(deadline).await {
                 Ok(Ready::Made) => return Ok(Settled::Done),
                 Ok(Ready::ToDecide) => {
-                    match held.agreement.settle(Settling::default(), &[], deadline).await {
+                    match held.agreement.settle(Settling::default(), &[], deadline, || ()).await {
                         Ok(Settled::Done) => return Ok(Settled::Again),
                         settled => settled,
                     }

@@ -5,16 +5,20 @@
 //!            else prepare ─► a quorum has promised ─┬─ nothing is unfinished ───────────────► (read, decide)
 //!                                                   └─ propose that anew, write it ─────────► (read, decide)
 //!   settle   propose the changes, or that there are none ─► a quorum has accepted: chosen ─► write ─► commit
+//!                                                                                  └─► clients are told
 //! ```
 //!
-//! What is chosen is written by [`Replicas::write`] like any other change. Who comes between the two finds it accepted,
-//! and makes it good first.
+//! What is chosen is written like any other change (`chosen.rs`). Who comes between the two finds it accepted, and
+//! makes it good first; whoever reads as many replicas as meet each quorum waits for it. So its clients are told as
+//! soon as it is chosen: in one data centre, and unless they have asked for more replicas than have agreed. Of several,
+//! a replica behind a cut could not tell what is chosen, and reads at the levels of its data centre would wait.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use replica::{Ballot, Operation, OperationLog, PaxosRequest, Phase, Proposal, Proposing, Seen};
+use replica::{Ballot, Operation, OperationLog, Phase, Proposal, Proposing, Seen};
 use ring::NodeIndex;
 use rows::{Mutation, PartitionKey};
 use runtime::{Plant, trace};
@@ -23,11 +27,11 @@ use storage::Unit;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-use super::Replicas;
-use super::deciders::who_agree_on;
+use super::chosen::{WrittenBy, write_chosen};
 use super::error::ReplicaError;
-use super::phases::{Said, ask, ask_one, write_as_one};
+use super::phases::{Said, ask, write_as_one};
 use super::requirement::Requirement;
+use super::{AgreementCounts, Replicas};
 use crate::Consistency;
 
 /// The longest wait before a ballot is tried again that others came before.
@@ -35,6 +39,9 @@ const BACKOFF_MAX: Duration = Duration::from_millis(100);
 
 /// Changes of more bytes do not go with what is proposed next: for that a promise is asked for.
 const KNOWN_BYTES_MAX: usize = 16 << 10;
+
+/// What was chosen last, and who has written it.
+type Known = (Box<Proposal>, WrittenBy);
 
 /// A node's part in agreeing on a partition. One change is settled after the other.
 pub(crate) struct Agreement {
@@ -53,8 +60,7 @@ pub(crate) struct Agreement {
     barred: Vec<Ballot>,
     promised: Option<Promised>,
     attempt_count: u32,
-    /// How long replicas are waited for that are told something by the way.
-    patience: Duration,
+    counts: Arc<AgreementCounts>,
 }
 
 /// What a quorum has promised.
@@ -63,7 +69,7 @@ struct Promised {
     /// This ballot.
     ballot: Ballot,
     /// What was chosen last, if it was proposed here.
-    known: Option<Box<Proposal>>,
+    known: Option<Known>,
     /// Are changes decided on what this node's own replica has, which others then compare with theirs? Not after others
     /// came before, or had something else.
     on_own_rows: bool,
@@ -104,7 +110,7 @@ impl Agreement {
         replicas: Rc<Replicas>,
         (table, key): (TableId, PartitionKey),
         level: Consistency,
-        patience: Duration,
+        counts: Arc<AgreementCounts>,
     ) -> Agreement {
         Agreement {
             replicas,
@@ -117,7 +123,7 @@ impl Agreement {
             barred: Vec::new(),
             promised: None,
             attempt_count: 0,
-            patience,
+            counts,
         }
     }
 
@@ -179,7 +185,7 @@ impl Agreement {
                 return Err(ReplicaError::WriteTimeout { received: 0, required: 1 });
             }
             let ballot = self.next_ballot();
-            let promises = match self.ask(&Phase::Prepare(ballot), deadline).await? {
+            let promises = match self.ask(&Phase::Prepare(ballot), &[], deadline).await? {
                 Said::Yes(promises) => promises,
                 Said::No { later, .. } => {
                     self.give_way(later).await;
@@ -247,6 +253,7 @@ impl Agreement {
         deadline: Instant,
     ) -> Result<Settled, ReplicaError> {
         trace::note(|| "Finishing incomplete paxos round".into());
+        self.counts.note_unfinished();
         let is_own = self.own(proposal.origin).is_some();
         proposal.ballot = promised;
         // It came before the table was emptied; or nobody has chosen it, nor can.
@@ -255,7 +262,7 @@ impl Agreement {
         }
         let (next, known, seen) = (self.ballot_behind(promised), None, Vec::new());
         let proposing = Proposing { proposal: proposal.clone(), next, known, seen };
-        match self.ask(&Phase::Propose(proposing), deadline).await? {
+        match self.ask(&Phase::Propose(proposing), &[], deadline).await? {
             Said::No { later, .. } => {
                 self.give_way(later).await;
                 Ok(Settled::Again)
@@ -269,7 +276,8 @@ impl Agreement {
     }
 
     /// Proposes changes one after the other, or that there are none, as they were decided since all was ready on what
-    /// was seen, with what has come of operations; writes what is chosen, at these levels.
+    /// was seen, with what has come of operations; writes what is chosen, at these levels. Tells, once they are chosen,
+    /// that they are made, when nobody can see any more that they are not.
     ///
     /// # Errors
     /// Too few replicas live or have answered. The changes may have been made, or may be yet; they will be after
@@ -282,6 +290,7 @@ impl Agreement {
         Settling { mut mutations, operations, seen }: Settling,
         levels: &[Consistency],
         deadline: Instant,
+        tell: impl FnOnce(),
     ) -> Result<Settled, ReplicaError> {
         // Once for each promise: a second proposal under one ballot could be another one.
         let promised = self.promised.take().expect("what is proposed was decided under a promise");
@@ -298,9 +307,12 @@ impl Agreement {
         if !mutations.is_empty() {
             self.in_doubt.push((ballot, mutations.clone()));
         }
+        let (known, written_by) = known.unzip();
+        let have_written = written_by.map(|written_by| written_by.borrow().clone()).unwrap_or_default();
+        self.replicas.commits.forget(self.table, &self.key);
         let proposing =
             Proposing { proposal: proposal.clone(), next: self.ballot_behind(ballot), known, seen };
-        let asked = self.ask(&Phase::Propose(proposing), deadline).await;
+        let asked = self.ask(&Phase::Propose(proposing), &have_written, deadline).await;
         if matches!(asked, Err(ReplicaError::Unavailable { .. })) {
             self.in_doubt.retain(|(own, _)| *own != ballot);
         }
@@ -317,6 +329,11 @@ impl Agreement {
                 self.in_doubt.clear();
                 self.barred.clear();
                 self.attempt_count = 0;
+                self.counts.note_settled();
+                match proposal.mutations.is_empty() || self.may_be_told(levels).unwrap_or(false) {
+                    true => tell(),
+                    false => self.counts.note_round(false),
+                }
                 self.write(proposal, levels, deadline).await.map_err(of_what_is_chosen)?;
                 Ok(Settled::Done)
             }
@@ -325,8 +342,15 @@ impl Agreement {
 
     /// Asks the replicas for a phase. What is proposed for operations that came by other proposals can not be chosen
     /// any more; and this node's replica has missed those.
-    async fn ask(&mut self, phase: &Phase, deadline: Instant) -> Result<Said, ReplicaError> {
-        let said = ask(&self.replicas, (self.table, &self.key, self.level), phase, deadline).await?;
+    async fn ask(
+        &mut self,
+        phase: &Phase,
+        have_written: &[NodeIndex],
+        deadline: Instant,
+    ) -> Result<Said, ReplicaError> {
+        let of = (self.table, &self.key, self.level);
+        let said = ask(&self.replicas, of, phase, have_written, deadline).await?;
+        self.counts.note_round(matches!(said, Said::No { .. }));
         if let (Said::No { known, .. }, Phase::Propose(proposing)) = (&said, phase)
             && !known.is_empty()
         {
@@ -364,29 +388,40 @@ impl Agreement {
     }
 
     /// Writes what is chosen, at the levels that clients ask for and at that of the agreement in any case: else the
-    /// next one would have to make it good again. Then it is committed, and this node may propose what comes next.
+    /// next one would have to make it good again. Then this node may propose what comes next.
     async fn write(
         &mut self,
         proposal: Box<Proposal>,
         levels: &[Consistency],
         deadline: Instant,
     ) -> Result<(), ReplicaError> {
-        let place = (self.table, self.key.token);
+        let mut written_by = WrittenBy::default();
         if !proposal.mutations.is_empty() {
             for level in self.to_be_met(levels)? {
                 let patience = deadline.saturating_duration_since(Instant::now());
-                let write = write_as_one(&self.replicas, place, &proposal.mutations, level, patience);
-                write.await?;
+                let place = (self.table, &self.key);
+                written_by = write_chosen(&self.replicas, place, &proposal, level, patience).await?;
             }
         }
-        self.tell_committed(proposal.clone());
+        let here = self.replicas.view.here();
+        let is_here = proposal.mutations.is_empty() || written_by.borrow().contains(&here);
         let bytes: usize = proposal.mutations.iter().map(|mutation| mutation.as_encoded().len()).sum();
-        if bytes <= KNOWN_BYTES_MAX {
+        if is_here && bytes <= KNOWN_BYTES_MAX {
             let (ballot, on_own_rows) =
                 (proposal.ballot.next(), self.do_all_others_differ().unwrap_or(false));
-            self.promised = Some(Promised { ballot, known: Some(proposal), on_own_rows });
+            self.promised = Some(Promised { ballot, known: Some((proposal, written_by)), on_own_rows });
         }
         Ok(())
+    }
+
+    /// Is whatever is chosen seen from then on by whoever reads as many replicas as meet these levels?
+    fn may_be_told(&self, levels: &[Consistency]) -> Result<bool, ReplicaError> {
+        let (plan, agreed) = self.replicas.admit(self.table, self.key.token, self.level)?;
+        let centers = plan.factors.center_count;
+        let is_met = |level: &Consistency| agreed.implies(&Requirement::of(*level, plan.factors), centers);
+        // One replica alone does not wait for what it has accepted: where all must accept, it may be asked alone.
+        let is_one_over = plan.nodes.len() > agreed.count() as usize;
+        Ok(centers == 1 && is_one_over && levels.iter().all(is_met))
     }
 
     /// Does each other replica have what a quorum has and this node lacks? Where several may lack it, one of them might
@@ -445,23 +480,6 @@ impl Agreement {
 
     fn truncated_at(&self) -> u64 {
         self.replicas.shard.local().with_schema(|schema: &Schema| schema.truncated_at(self.table))
-    }
-
-    /// Tells the replicas that a quorum has what was accepted. Who does not hear it has it made good once more, which
-    /// changes nothing.
-    fn tell_committed(&self, proposal: Box<Proposal>) {
-        let agree = who_agree_on(&self.replicas, self.table, self.key.token, self.level);
-        let (phase, deadline) = (Phase::Commit(proposal), Instant::now() + self.patience);
-        let told = agree.into_iter().flatten();
-        let (table, key) = (self.table, &self.key);
-        let request = || PaxosRequest { table, key: key.clone(), phase: phase.clone() };
-        let told: Vec<_> = told.map(|node| ask_one(&self.replicas, node, request(), deadline)).collect();
-        runtime::spawn_local(
-            "a commit",
-            Box::pin(async move {
-                futures_util::future::join_all(told).await;
-            }),
-        );
     }
 }
 

@@ -244,14 +244,17 @@ impl Replicas {
         };
         compared.page_count += 1;
         let (first, others) = nodes.split_first().expect("an admitted partition has replicas");
-        let page = self.read_from(*first, command, deadline).await.map_err(|_| timed_out(0))?;
+        let page =
+            self.read_from(*first, Wanted::WrittenRows, command, deadline).await.map_err(|_| timed_out(0))?;
         let hash = digest(command, &page)?;
         let hashes = join_all(others.iter().map(|node| self.digest_from(*node, command, deadline))).await;
         if hashes.iter().all(|answer| *answer == Ok(hash)) {
             return Ok(page);
         }
         compared.differing_count += 1;
-        let pages = join_all(others.iter().map(|node| self.read_from(*node, command, deadline))).await;
+        let pages =
+            join_all(others.iter().map(|node| self.read_from(*node, Wanted::WrittenRows, command, deadline)))
+                .await;
         let mut held = vec![Held { node: *first, page }];
         for (node, page) in others.iter().zip(pages) {
             held.push(Held { node: *node, page: page.map_err(|_| timed_out(held.len()))? });

@@ -17,7 +17,9 @@
 //! | how is a write carried to them? | `write.rs` |
 //! | how do their rows become one answer? | `read.rs` |
 //! | how do they agree on a conditional change? | `agreement.rs` |
+//! | in how many rounds, and how often others came between? | `agreement_counts.rs` |
 //! | and which of them decides about it? | `deciders.rs` |
+//! | how is what they have agreed on written? | `chosen.rs` |
 //! | which of them counts what is added to counters? | `counting.rs` |
 //! | how often did answers differ? | `read_repairs.rs` |
 //! | when is one more replica asked? | `speculation.rs` |
@@ -30,7 +32,7 @@
 //! | how does it come to that replica? | `healing.rs`, `logged.rs`, `repeats.rs` |
 //! | what has an operator to say to that? | `handoff.rs` |
 //! | what does a seat keep on the disk? | `kept.rs` |
-//! | how are rows compared and made equal? | `equal.rs` |
+//! | how are rows compared and made equal? | `equal.rs`, `mending.rs` |
 //! | how does a node get its rows that has taken the place of a lost one? | `filling.rs` |
 //! | how does somebody ask for that? | `repair.rs` |
 //! | how is a table emptied everywhere? | `truncate.rs` |
@@ -38,6 +40,8 @@
 //! | what does a client hear when too few answered? | `error.rs` |
 
 pub(crate) mod agreement;
+mod agreement_counts;
+mod chosen;
 mod counting;
 pub(crate) mod deciders;
 mod equal;
@@ -50,6 +54,7 @@ mod kept;
 mod lives;
 mod logged;
 mod marks;
+mod mending;
 mod owed;
 pub(crate) mod partners;
 mod phases;
@@ -70,6 +75,7 @@ mod view;
 mod write;
 
 pub use ::replica::Failure;
+pub use agreement_counts::AgreementCounts;
 pub(crate) use counting::count_by_one;
 pub use equal::{Compared, Participants};
 pub use error::{ReplicaError, TooFew};
@@ -103,6 +109,7 @@ use tokio::time::Instant;
 use types::Token;
 
 use crate::{Consistency, CoordinatorError};
+use chosen::Commits;
 use requirement::{Factors, Requirement};
 use settled::UnderWay;
 use slots::slot_of;
@@ -121,6 +128,7 @@ pub struct Replicas {
     marker: Rc<Marker>,
     read_repairs: Arc<ReadRepairs>,
     homes: Rc<RefCell<IdMap<TableId, Rc<Replicated>>>>,
+    commits: Rc<Commits>,
     /// For waits that most answers end soon.
     alarm: Alarm,
 }
@@ -148,8 +156,9 @@ impl Replicas {
     pub fn new(view: Rc<RingView>, shard: ShardHandle, marks: Marks) -> Replicas {
         let schema_epoch = shard.local().with_schema(Schema::epoch);
         let marker = Rc::new(Marker { marks, shard: shard.clone() });
-        let (read_repairs, homes, alarm) = (Arc::default(), Rc::default(), Alarm::default());
-        Replicas { view, shard, schema_epoch, ring_epoch: 0, marker, read_repairs, homes, alarm }
+        let (read_repairs, homes, commits) = (Arc::default(), Rc::default(), Rc::default());
+        let alarm = Alarm::default();
+        Replicas { view, shard, schema_epoch, ring_epoch: 0, marker, read_repairs, homes, commits, alarm }
     }
 
     /// The same; that is how often the ring had changed when it was seen so.

@@ -50,11 +50,13 @@ pub(super) enum Word {
 
 /// Asks all replicas that are to agree, and waits until a quorum has done it, or can not any more. What was decided
 /// on this node's own rows it accepts itself when that makes a quorum: else it alone might have what was decided on
-/// rows that the others know better, and it would be made good.
+/// rows that the others know better, and it would be made good. Those that have written what was chosen before are only
+/// told that it was.
 pub(super) async fn ask(
     replicas: &Replicas,
     (table, key, level): Partition<'_>,
     phase: &Phase,
+    have_written: &[NodeIndex],
     deadline: Instant,
 ) -> Result<Said, ReplicaError> {
     let (plan, requirement) = replicas.admit(table, key.token, level)?;
@@ -65,7 +67,8 @@ pub(super) async fn ask(
     let waits = matches!(phase, Phase::Propose(proposing) if !proposing.seen.is_empty());
     let mut own = asked.iter().copied().find(|node| waits && *node == view.here());
     let ask_one = |node: NodeIndex| {
-        let request = PaxosRequest { table, key: key.clone(), phase: phase.clone() };
+        let phase = if have_written.contains(&node) { phase.without_known_changes() } else { phase.clone() };
+        let request = PaxosRequest { table, key: key.clone(), phase };
         let word = ask_one(replicas, node, request, deadline);
         async move { (node, word.await) }
     };
@@ -181,6 +184,7 @@ pub(super) async fn write_as_one(
 ) -> Result<(), ReplicaError> {
     let term = Term::of(patience);
     let (plan, requirement) = replicas.admit(place.0, place.1, consistency)?;
-    let group = begin_group_of(replicas, &plan, requirement, (Unit::All, Rc::new([place])), mutations, term);
+    let write_at = |node| replicas.begin_write(node, Unit::All, mutations, term.deadline);
+    let group = begin_group_of(replicas, &plan, requirement, (Unit::All, Rc::new([place])), term, write_at);
     together(group.finish(consistency, term.deadline).await)
 }

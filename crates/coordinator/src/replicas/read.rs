@@ -31,6 +31,7 @@ use crate::{Consistency, CoordinatorError};
 /// What is read, from whom, until when.
 struct Reading<'r> {
     command: &'r ReadCommand,
+    wanted: Wanted,
     plan: Plan<'r>,
     requirement: Requirement,
     deadline: Instant,
@@ -137,8 +138,9 @@ impl Replicas {
     ) -> Result<ReadPage, ReplicaError> {
         let (plan, requirement) = self.admit(command.table.id(), token, consistency)?;
         let command = &bounded(command);
+        let wanted = wanted_of(consistency, &plan, &requirement);
         let (failed, late) = (Vec::new(), Vec::new());
-        let mut reading = Reading { command, plan, requirement, deadline, failed, late };
+        let mut reading = Reading { command, wanted, plan, requirement, deadline, failed, late };
         let whole = loop {
             let held = self.gather(&reading).await?;
             match self.make_equal(&reading, held).await? {
@@ -153,8 +155,8 @@ impl Replicas {
 
     /// Asks as many replicas as must answer, the nearest first, and another one for each that does not.
     async fn gather(&self, reading: &Reading<'_>) -> Result<Vec<Held>, ReplicaError> {
-        let Reading { command, plan, requirement, deadline, failed, late: slow } = reading;
-        let (command, deadline) = (*command, *deadline);
+        let Reading { command, wanted, plan, requirement, deadline, failed, late: slow } = reading;
+        let (command, wanted, deadline) = (*command, *wanted, *deadline);
         let mut candidates = self.view.readers(plan);
         candidates.retain(|node| !failed.contains(node));
         candidates.sort_by_key(|node| slow.contains(node));
@@ -162,7 +164,8 @@ impl Replicas {
         let centers = candidates.iter().map(|node| self.view.center_of(*node));
         let mut tally = Tally::new(requirement.clone(), Counted::none(plan.factors), centers);
         let mut held = Vec::new();
-        let ask = |node: NodeIndex| async move { (node, self.read_from(node, command, deadline).await) };
+        let ask =
+            |node: NodeIndex| async move { (node, self.read_from(node, wanted, command, deadline).await) };
         let late = self.lateness(&command.table, plan.nodes);
         let mut late_at = late.map(|late| Instant::now() + late);
         loop {
@@ -222,13 +225,14 @@ impl Replicas {
     pub(super) async fn read_from(
         &self,
         node: NodeIndex,
+        wanted: Wanted,
         command: &ReadCommand,
         deadline: Instant,
     ) -> Result<UnfilteredPage, Missed> {
         let answer = match self.view.peer(node) {
-            None => replica::read(&self.shard, Wanted::Rows, command.clone()).await,
+            None => replica::read(&self.shard, wanted, command.clone()).await,
             Some(_) => {
-                let put = |out: &mut BytesMut| Request::put_read(Wanted::Rows, command, out);
+                let put = |out: &mut BytesMut| Request::put_read(wanted, command, out);
                 self.ask_to_read(node, command.table.id(), deadline, put).await?
             }
         };
@@ -322,6 +326,17 @@ impl Replicas {
         let readers = self.view.readers(plan);
         readers.iter().filter(is_left).for_each(|node| left.add(self.view.center_of(*node)));
         requirement.shortage(&left).is_none()
+    }
+}
+
+/// What is read of each replica at that level. Where a quorum of one data centre has accepted a conditional change, its
+/// client is told so before it is written (`agreement.rs`): then rows are wanted in which it is, of as many replicas as
+/// meet each quorum. Who reads for an agreement has settled all of that.
+fn wanted_of(consistency: Consistency, plan: &Plan<'_>, requirement: &Requirement) -> Wanted {
+    let is_of_agreement = matches!(consistency, Consistency::Serial | Consistency::LocalSerial);
+    match is_of_agreement || plan.factors.center_count > 1 || requirement.count() < 2 {
+        true => Wanted::Rows,
+        false => Wanted::WrittenRows,
     }
 }
 

@@ -18,6 +18,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::{JoinHandle, JoinSet};
 use uuid::Uuid;
 
+use super::chosen::{Commits, tell_committed};
 use super::healing::{heal, keep_marks};
 use super::lives::watch_lives;
 use super::marks::{Marks, ShardMarks};
@@ -44,6 +45,7 @@ pub struct RingSeat {
     /// Logged batches that others need not keep any more and are not told of yet, by who keeps them.
     pub(super) let_go: RefCell<BTreeMap<Uuid, Vec<Uuid>>>,
     agreements: Agreements,
+    commits: Rc<Commits>,
     seen: RefCell<Option<Seen>>,
 }
 
@@ -114,6 +116,7 @@ impl RingSeat {
             read_repairs,
             let_go,
             agreements: Agreements::default(),
+            commits: Rc::default(),
             seen,
         });
         // Without one of these, replicas would go on lacking what was acknowledged, and nobody would see it.
@@ -121,6 +124,7 @@ impl RingSeat {
         failsafe.spawn_local("healing", heal(Rc::downgrade(&seat)));
         failsafe.spawn_local("marks", keep_marks(Rc::downgrade(&seat), seat.known.clone()));
         failsafe.spawn_local("lives of other nodes", watch_lives(Rc::downgrade(&seat)));
+        failsafe.spawn_local("what is committed", tell_committed(Rc::downgrade(&seat)));
         seat
     }
 
@@ -134,6 +138,17 @@ impl RingSeat {
     pub(crate) fn decide(&self, deciding: impl Future<Output = ()> + 'static) {
         let deciding = while_in_ring(self.known.clone(), Box::pin(deciding));
         runtime::spawn_local("conditional changes of others", deciding);
+    }
+
+    /// Settles what is accepted and is not written, from now on. Without that, reads of it would wait for ever.
+    pub(crate) fn settle_accepted(&self, settling: impl Future<Output = ()> + 'static) {
+        let settling = while_in_ring(self.known.clone(), Box::pin(settling));
+        self.shard.local().runtime().failsafe.spawn_local("what is accepted and not written", settling);
+    }
+
+    /// What is committed and not told yet.
+    pub(super) fn commits(&self) -> &Rc<Commits> {
+        &self.commits
     }
 
     /// The agreements that nobody has claimed now.
@@ -234,7 +249,8 @@ impl RingSeat {
             Rc::new(RingView::new(members.topology(), here, ways, keyspaces))
         });
         let replicas = Replicas::new(view, self.shard.clone(), self.marks.clone()).at_ring_epoch(ring_epoch);
-        Some(Rc::new(replicas.counting(Arc::clone(&self.read_repairs))))
+        let commits = Rc::clone(&self.commits);
+        Some(Rc::new(Replicas { commits, ..replicas.counting(Arc::clone(&self.read_repairs)) }))
     }
 
     /// What was seen before, if it is the same ring with the same keyspaces.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cluster::membership::Known;
 use messaging::{Established, Seldom, Service};
-use replica::{Answer, Asked, Request};
+use replica::{Answer, Asked, Phase, Request};
 use runtime::{Plant, trace};
 use storage::ShardHandle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -85,6 +85,10 @@ impl ReplicaService {
         let mutations = match &asked.request {
             Request::Write { mutations, .. } => mutations.as_slice(),
             Request::Count(mutation) => std::slice::from_ref(&**mutation),
+            Request::Paxos(request) => match &request.phase {
+                Phase::Write(chosen) => chosen.mutations.as_slice(),
+                Phase::Prepare(_) | Phase::Propose(_) => return,
+            },
             _ => return,
         };
         let places = mutations.iter().map(|mutation| (mutation.table, mutation.key.token));

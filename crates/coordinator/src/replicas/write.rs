@@ -119,7 +119,8 @@ impl Replicas {
         term: Term,
     ) -> GroupWrite {
         let places = mutations.iter().map(|mutation| (mutation.table, mutation.key.token)).collect();
-        begin_group_of(self, plan, requirement, (unit, places), mutations, term)
+        let write_at = |node| self.begin_write(node, unit, mutations, term.deadline);
+        begin_group_of(self, plan, requirement, (unit, places), term, write_at)
     }
 
     /// Has one replica write; what comes of it can be waited for.
@@ -153,43 +154,19 @@ impl Replicas {
         }
         .boxed_local()
     }
-
-    /// Brings a replica what it lacks, in parts that its log has room for.
-    pub(super) async fn repair(
-        &self,
-        node: NodeIndex,
-        mutations: &[Mutation],
-        deadline: Instant,
-    ) -> Result<(), Missed> {
-        let parts = parts_of(mutations).into_iter().map(|part| self.repair_part(node, part, deadline));
-        join_all(parts).await.into_iter().collect()
-    }
-
-    async fn repair_part(
-        &self,
-        node: NodeIndex,
-        mutations: &[Mutation],
-        deadline: Instant,
-    ) -> Result<(), Missed> {
-        let write = self.begin_write(node, Unit::All, mutations, deadline);
-        let written = timeout_at(deadline, write).await;
-        let said = said_of(&written.unwrap_or(Err(Missed::Silent { was_sent: true })), 0);
-        // There is nothing to be brought to a table that was emptied since.
-        if is_outdated(&said) { Ok(()) } else { said }
-    }
 }
 
-/// Asks all replicas of what is of these places.
+/// Has all replicas of some places write what is of them, each as `write_at` asks it.
 pub(super) fn begin_group_of(
     replicas: &Replicas,
     plan: &Plan<'_>,
     requirement: Requirement,
     (unit, places): (Unit, Rc<[(TableId, Token)]>),
-    mutations: &[Mutation],
     term: Term,
+    write_at: impl Fn(NodeIndex) -> LocalBoxFuture<'static, Result<Written, Missed>>,
 ) -> GroupWrite {
     let asked = plan.nodes.iter().map(|node| {
-        let (node, write) = (*node, replicas.begin_write(*node, unit, mutations, term.deadline));
+        let (node, write) = (*node, write_at(*node));
         async move { (node, write.await) }.boxed_local()
     });
     let asked = asked.collect();
@@ -198,28 +175,11 @@ pub(super) fn begin_group_of(
     let tally = Tally::new(requirement, Counted::none(plan.factors), centers);
     let unit_count = match unit {
         Unit::All => 1,
-        Unit::Each => mutations.len(),
+        Unit::Each => places.len(),
     };
     let watched = Watched::new(replicas, plan.nodes, unit, places, term.begun);
-    GroupWrite { view: Rc::clone(&replicas.view), asked, tallies: vec![tally; unit_count], watched }
-}
-
-/// What goes to a replica as one record of its log: less than the least segment has room for. One mutation may be more.
-const REPAIR_BYTES: usize = 16 << 10;
-
-/// Mutations in their order, in parts of so many bytes.
-fn parts_of(mutations: &[Mutation]) -> Vec<&[Mutation]> {
-    let (mut parts, mut first, mut byte_count) = (Vec::new(), 0, 0);
-    for (index, mutation) in mutations.iter().enumerate() {
-        let bytes = mutation.as_encoded().len();
-        if index > first && byte_count + bytes > REPAIR_BYTES {
-            parts.push(&mutations[first..index]);
-            (first, byte_count) = (index, 0);
-        }
-        byte_count += bytes;
-    }
-    parts.push(&mutations[first..]);
-    parts
+    let tallies = vec![tally; unit_count];
+    GroupWrite { view: Rc::clone(&replicas.view), asked, tallies, watched, awaited: None }
 }
 
 /// How long something may take.
@@ -244,6 +204,8 @@ pub(super) struct GroupWrite {
     /// Of each unit.
     tallies: Vec<Tally>,
     watched: Watched,
+    /// Whoever is waited for, too.
+    awaited: Option<NodeIndex>,
 }
 
 /// Asked of replicas, by node.
@@ -334,13 +296,19 @@ impl Drop for Watched {
 }
 
 impl GroupWrite {
+    /// The same, that waits for this replica in any case.
+    pub(super) fn awaiting(self, replica: NodeIndex) -> GroupWrite {
+        let awaited = self.watched.left.contains(&replica).then_some(replica);
+        GroupWrite { awaited, ..self }
+    }
+
     /// Waits until enough have each unit, or can not have it any more: the outcome of each.
     pub(super) async fn finish(
         mut self,
         consistency: Consistency,
         deadline: Instant,
     ) -> Vec<Result<(), ReplicaError>> {
-        while !self.tallies.iter().all(Tally::is_decided)
+        while (self.awaited.is_some() || !self.tallies.iter().all(Tally::is_decided))
             && let Ok(Some((node, written))) = timeout_at(deadline, self.asked.next()).await
         {
             self.take_in(node, &written);
@@ -363,6 +331,7 @@ impl GroupWrite {
 
     fn take_in(&mut self, node: NodeIndex, written: &Result<Written, Missed>) {
         self.watched.answered(node, written);
+        self.awaited.take_if(|awaited| *awaited == node);
         for (index, tally) in self.tallies.iter_mut().enumerate() {
             tally.take_in(&self.view, node, said_of(written, index));
         }
@@ -551,33 +520,11 @@ impl Tally {
 mod tests {
     use std::sync::Arc;
 
-    use bytes::Bytes;
     use ring::allocation::{Newcomer, found};
-    use rows::{DeletionTime, MutationBuilder, PartitionKey};
     use uuid::Uuid;
 
     use super::super::view::Way;
     use super::*;
-
-    fn of_bytes(key_bytes: usize) -> Mutation {
-        let key = PartitionKey::new(Bytes::from(vec![7; key_bytes]));
-        let mut mutation = MutationBuilder::new(TableId(Uuid::from_u128(1)), key);
-        mutation.partition_deletion(DeletionTime { timestamp: 1, local_deletion_time: 1 });
-        mutation.finish()
-    }
-
-    #[test]
-    fn a_repair_goes_in_parts_that_a_log_has_room_for() {
-        let check = |sizes: &[usize], expected: &[usize]| {
-            let mutations: Vec<Mutation> = sizes.iter().map(|bytes| of_bytes(*bytes)).collect();
-            let parts = parts_of(&mutations);
-            assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), expected, "{sizes:?}");
-            assert_eq!(parts.concat(), mutations);
-        };
-        check(&[10], &[1]);
-        check(&[6_000, 6_000, 6_000, 6_000, 10], &[2, 3]);
-        check(&[40_000, 10, 40_000], &[1, 1, 1]);
-    }
 
     #[test]
     fn no_replica_acknowledges_a_write_twice() {

@@ -47,8 +47,28 @@ pub(super) fn append_metrics(view: &NodeView, out: &mut String) {
         "Parts of tables that are compared with a node's.",
         &|host_id| marks.pending(host_id).compared_count as f64,
     );
-    let handoff = marks.handoff();
+    let (handoff, agreed) = (marks.handoff(), view.agreement_counts());
     for (name, help, value) in [
+        (
+            "peristyle_ring_agreements_total",
+            "Proposals of conditional changes that replicas have agreed on: one may have the changes of many clients.",
+            agreed.settled(),
+        ),
+        (
+            "peristyle_ring_agreement_rounds_total",
+            "Rounds of messages that clients waited for, for these.",
+            agreed.rounds(),
+        ),
+        (
+            "peristyle_ring_agreement_rounds_contended_total",
+            "Those in which others had come before, or a replica had other rows.",
+            agreed.contended(),
+        ),
+        (
+            "peristyle_ring_agreements_made_good_total",
+            "Proposals that were found unfinished, and were made good.",
+            agreed.unfinished(),
+        ),
         ("peristyle_ring_sent_mutations_total", "Missed mutations that were sent.", handoff.sent_count()),
         (
             "peristyle_ring_mended_partitions_total",

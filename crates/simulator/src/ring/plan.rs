@@ -129,6 +129,11 @@ impl Plan {
         }
     }
 
+    /// Are all nodes in one data centre?
+    pub(crate) fn is_one_center(&self) -> bool {
+        self.center_count == 1
+    }
+
     /// Which data centre a node is in.
     pub(crate) fn center_of(&self, node: usize) -> usize {
         node % self.center_count

@@ -150,7 +150,11 @@ impl Rival {
         let asked = self.score.borrow_mut().roll(dice);
         let pick = |levels: &[Consistency]| *dice.pick(levels);
         let (level, is_change) = match asked.kind() {
-            Kind::Serial => (Consistency::Serial, false),
+            // In one data centre any quorum shows what was told.
+            Kind::Shown if self.world.plan.is_one_center() => {
+                (pick(&[Consistency::Serial, Consistency::Quorum]), false)
+            }
+            Kind::Shown => (Consistency::Serial, false),
             Kind::Conditional => (pick(&[Consistency::One, Consistency::Quorum, Consistency::Any]), true),
             Kind::Addition => (pick(&[Consistency::One, Consistency::Quorum, Consistency::All]), true),
             Kind::Value => (Consistency::Quorum, false),

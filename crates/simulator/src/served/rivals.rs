@@ -76,7 +76,7 @@ impl Rival {
 
     async fn request(&self, connection: &mut Connection, asked: &Asked) -> Result<Request, Ended> {
         let (text, values) = asked.statement("s");
-        let is_serial = asked.kind() == Kind::Serial;
+        let is_serial = asked.kind() == Kind::Shown;
         let consistency = if is_serial { Consistency::Serial } else { Consistency::One };
         let plain = QueryParameters { consistency, ..parameters() };
         if self.client.dice.one_in(4) {

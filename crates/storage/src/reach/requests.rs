@@ -14,7 +14,10 @@ use schema::TableId;
 use stdx::index_set::IndexSet;
 
 use crate::shard::{VisitingRead, VisitingWrite, claims, counting, write_units};
-use crate::{Claim, HashedRow, Lookups, LookupsSent, Outcomes, Shard, ShardHandle, StorageError, Unit, Wait};
+use crate::{
+    Claim, HashedRow, Lookups, LookupsSent, Outcomes, Settles, Shard, ShardHandle, StorageError, Unit, Wait,
+    unsettled,
+};
 use read::{ReadCommand, ReadPage};
 
 /// What waits is boxed: most requests are over before they come to it, and need no room for it.
@@ -185,8 +188,8 @@ impl ShardHandle {
     }
 
     /// Writes mutations of a partition that is claimed, as one record. The claim ends when they stand in the log and
-    /// the memtable; this returns when they are durable as `wait` says. Of what was planned on an epoch of the schema
-    /// nothing is written when its table was emptied since.
+    /// the memtable, and what it [`Settles`] is settled then; this returns when they are durable as `wait` says. Of
+    /// what was planned on an epoch of the schema nothing is written when its table was emptied since.
     ///
     /// # Errors
     /// As [`crate::Shard::write`], [`table::TableError::Outdated`], and `ShardBusy` or `ShardGone`.
@@ -197,12 +200,12 @@ impl ShardHandle {
         &self,
         owner: usize,
         planned_on: Option<u64>,
-        mutations: Vec<Mutation>,
+        (mutations, settles): (Vec<Mutation>, Settles),
         claim: Claim,
         wait: Wait,
     ) -> Result<(), StorageError> {
         let write = move |shard: Rc<Shard>| async move {
-            claims::write_claimed(&shard, planned_on, &mutations, claim, wait).await
+            claims::write_claimed(&shard, planned_on, &mutations, settles, claim, wait).await
         };
         self.on(owner, write).await?
     }
@@ -236,6 +239,16 @@ impl ShardHandle {
     /// The log failed; `ShardBusy` or `ShardGone`.
     pub async fn claimed_settled(&self, owner: usize) -> Result<(), StorageError> {
         self.ask(owner, |shard: Rc<Shard>| async move { claims::claimed_settled(&shard).await }).await?
+    }
+
+    /// Waits until that owner has written what it has accepted so far of what is read: see [`crate::Unsettled`].
+    ///
+    /// # Errors
+    /// `ShardBusy` or `ShardGone`.
+    pub async fn accepted_written(&self, owner: usize, command: &ReadCommand) -> Result<(), StorageError> {
+        let (table, target) = (command.table.id(), command.target.clone());
+        let wait = move |shard: Rc<Shard>| async move { unsettled(&shard).written(table, &target).await };
+        self.ask(owner, wait).await
     }
 
     #[expect(unsafe_code, reason = "visits ask for a promise that the compiler cannot check")]

@@ -23,7 +23,7 @@ use runtime::Plant;
 use schema::TableId;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::{Shard, Unit, Wait, outdated};
+use super::{Settles, Shard, Unit, Wait, outdated};
 use crate::StorageError;
 
 /// So many partitions are remembered before those are looked for that nobody claims any more.
@@ -101,6 +101,7 @@ pub(crate) async fn write_claimed(
     shard: &Rc<Shard>,
     planned_on: Option<u64>,
     mutations: &[Mutation],
+    settles: Settles,
     claim: Claim,
     wait: Wait,
 ) -> Result<(), StorageError> {
@@ -116,6 +117,9 @@ pub(crate) async fn write_claimed(
         let rises = shard.claims.last_write.get() < begun.position;
         assert!(rises, "writes under claims stand in the log in order");
         shard.claims.last_write.set(begun.position);
+    }
+    if begun.taken.contains(0) {
+        shard.unsettled.take_in(settles, &mutations[0].key);
     }
     drop(claim);
     let is_early = shard.shared.runtime.plants.has(Plant::ConditionalUnsynced);

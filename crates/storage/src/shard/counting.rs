@@ -15,7 +15,7 @@ use rows::{Clustering, ClusteringComparator, CounterId, Increments, Mutation, Pa
 use schema::Table;
 
 use super::claims::{claim, claimable, write_claimed};
-use super::{Shard, Wait};
+use super::{Settles, Shard, Wait};
 use crate::StorageError;
 
 /// Counts what a mutation adds, and writes it. Returns what was written, once it is durable as `wait` says: that may be
@@ -41,7 +41,7 @@ pub(crate) async fn count(
     let latest = held.latest_of(shard.counter_id).map_or(i64::MIN, |latest| latest.saturating_add(1));
     let place = (shard.counter_id, shard.timestamps().next_after_all().max(latest));
     let counted = counted(mutation, &table, place, |clustering| held.row(clustering));
-    write_claimed(shard, planned_on, std::slice::from_ref(&counted), claim, wait).await?;
+    write_claimed(shard, planned_on, std::slice::from_ref(&counted), Settles::Nothing, claim, wait).await?;
     Ok(counted)
 }
 

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use memtable::KEYS_TOGETHER;
 use read::{live_rows, plain_row_hash};
 use rows::{PartitionKey, Row, RowInPlace, ValuesInPlace};
+use runtime::Plant;
 use schema::Table;
 use smallvec::SmallVec;
 
-use super::Shard;
+use super::{Shard, unsettled};
 
 /// Lookups of the only rows that partitions can have.
 #[derive(Clone, Copy, Debug)]
@@ -48,8 +49,9 @@ pub struct HashedRow {
 }
 
 impl LookupsSent {
-    /// The rows, each with its hash, by the index of its key. None of one of which that can not be told at once, or of
-    /// which something was deleted or expires: what is left to see of it says too little.
+    /// The rows, each with its hash, by the index of its key. None of one of which that can not be told at once, or
+    /// [may not be written](super::unsettled) yet, or of which something was deleted or expires: what is left to see of
+    /// it says too little.
     pub(crate) fn look_up_hashed(&self, shard: &Shard) -> Vec<Option<HashedRow>> {
         let mut hashed = vec![None; self.keys.len()];
         let table = &self.table;
@@ -69,6 +71,10 @@ impl LookupsSent {
             let is_absent = versions.rows.is_empty();
             let row = store.merge(versions).filter(Row::is_plain);
             if row.is_none() && !is_absent {
+                return ControlFlow::Continue(());
+            }
+            let is_unsettled = unsettled(shard).may_have(table.id(), &self.keys[index]);
+            if is_unsettled && !shard.shared.runtime.plants.has(Plant::AcceptedUnheeded) {
                 return ControlFlow::Continue(());
             }
             let hash = row.as_ref().map_or(0, plain_row_hash);

@@ -13,6 +13,7 @@
 //! | how is a write taken? | `write.rs` |
 //! | when do those end that are under way? | `writes_under_way.rs` |
 //! | how do changes with a condition come one after the other? | `claims.rs` |
+//! | what was accepted of them that is not written yet? | `unsettled.rs` |
 //! | how is what is added to counters counted? | `counting.rs` |
 //! | how is a page read? | `read.rs` |
 //! | how is the only row of a partition read? | `read_row.rs` |
@@ -54,6 +55,7 @@ mod scan;
 mod share;
 mod sources;
 mod truncation;
+mod unsettled;
 mod visit;
 mod write;
 mod writes_under_way;
@@ -79,7 +81,7 @@ use table::{
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::{Layout, StorageError, StorageOptions, SyncMode};
+use crate::{Layout, StorageError, StorageOptions};
 
 use prefetch::Prefetcher;
 pub(crate) use visit::{VisitingRead, VisitingWrite};
@@ -89,6 +91,7 @@ pub use logged::{HeldLog, Logged, LoggedMutations};
 pub use lookups::{HashedRow, Lookups, LookupsSent};
 pub use quarantined::quarantined;
 pub use truncation::TruncationNote;
+pub use unsettled::{Settles, Unsettled, unsettled};
 pub use visit::VisitStats;
 pub(crate) use write::write_units;
 pub use write::{Outcomes, Unit, Wait, outdated};
@@ -105,6 +108,7 @@ pub struct Shard {
     schema: RefCell<Arc<Schema>>,
     writes: writes_under_way::WritesUnderWay,
     claims: claims::Claims,
+    unsettled: Unsettled,
     /// Whose shares of counters it gives.
     counter_id: CounterId,
     /// What reads that are under way work in.
@@ -244,6 +248,7 @@ impl Shard {
             visits: visit::Visits::default(),
             writes: writes_under_way::WritesUnderWay::default(),
             claims: claims::Claims::default(),
+            unsettled: Unsettled::default(),
             counter_id,
             schema: RefCell::new(schema),
             periods_changed: Rc::default(),
@@ -284,11 +289,6 @@ impl Shard {
     /// Gives timestamps for writes.
     pub fn timestamps(&self) -> &Timestamps {
         &self.shared.timestamps
-    }
-
-    /// Is what was written on the disk before it is acknowledged, as the sync mode has it?
-    pub fn syncs_writes(&self) -> bool {
-        !matches!(self.options.sync, SyncMode::Periodic { .. })
     }
 
     /// Seconds since 1970.
