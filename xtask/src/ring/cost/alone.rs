@@ -71,7 +71,7 @@ pub(super) fn measure(plan: &Plan) -> Result<Vec<Line>, Failure> {
         for statement in ["read", "update"] {
             let keyspace = keyspace(statement, replicas);
             let rows = rows(plan, place, replicas);
-            let work = Work { keyspace: &keyspace, statement: "insert", level: "ALL", rows };
+            let work = Work { keyspace: &keyspace, statement: "insert", level: "ALL", rows, clients: None };
             fill(nodes(place), plan, work, replicas)?;
         }
     }
@@ -81,7 +81,13 @@ pub(super) fn measure(plan: &Plan) -> Result<Vec<Line>, Failure> {
         for (case, found) in CASES.iter().zip(&mut found) {
             let keyspace = keyspace(case.statement, case.replicas);
             let rows = rows(plan, case.place, case.replicas);
-            let work = Work { keyspace: &keyspace, statement: case.statement, level: case.level, rows };
+            let work = Work {
+                keyspace: &keyspace,
+                statement: case.statement,
+                level: case.level,
+                rows,
+                clients: None,
+            };
             found.push(drive(nodes(case.place), plan, work)?);
         }
     }

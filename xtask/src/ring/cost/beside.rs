@@ -21,15 +21,34 @@ const WORKLOADS: [(&str, &str, f64); 4] = [
     ("U (updates)", "update", 25.0),
 ];
 
+/// Ours, and Cassandra's if it is wanted.
+pub(super) struct Rings {
+    ours: OurRing,
+    cassandra: Option<CassandraRing>,
+}
+
+impl Rings {
+    pub(super) fn start(plan: &Plan) -> Result<Rings, Failure> {
+        let cassandra = match plan.has_cassandra {
+            true => Some(CassandraRing::start(plan, &fresh_folder("ring-cost/cassandra")?)?),
+            false => None,
+        };
+        let ours = OurRing::of_three(plan, &fresh_folder("ring-cost/ours")?)?;
+        Ok(Rings { ours, cassandra })
+    }
+
+    /// Those that are measured, ours first.
+    pub(super) fn all(&self) -> Vec<&dyn Nodes> {
+        let mut all: Vec<&dyn Nodes> = vec![&self.ours];
+        all.extend(self.cassandra.as_ref().map(|cassandra| cassandra as &dyn Nodes));
+        all
+    }
+}
+
 /// Measures both; without Cassandra ours alone.
 pub(super) fn measure(plan: &Plan) -> Result<Vec<Line>, Failure> {
-    let cassandra = match plan.has_cassandra {
-        true => Some(CassandraRing::start(plan, &fresh_folder("ring-cost/cassandra")?)?),
-        false => None,
-    };
-    let ours = OurRing::of_three(plan, &fresh_folder("ring-cost/ours")?)?;
-    let mut all: Vec<&dyn Nodes> = vec![&ours];
-    all.extend(cassandra.as_ref().map(|cassandra| cassandra as &dyn Nodes));
+    let rings = Rings::start(plan)?;
+    let all = rings.all();
     let mut found: Vec<Vec<Vec<Measured>>> = vec![vec![Vec::new(); WORKLOADS.len()]; all.len()];
     all.iter().try_for_each(|nodes| warm(*nodes, plan, REPLICAS))?;
     for round in 1..=plan.rounds {
@@ -37,7 +56,8 @@ pub(super) fn measure(plan: &Plan) -> Result<Vec<Line>, Failure> {
         let keyspace = format!("round{round}");
         for (index, (name, statement, _)) in WORKLOADS.iter().enumerate() {
             for (nodes, found) in all.iter().zip(&mut found) {
-                let work = Work { keyspace: &keyspace, statement, level: "QUORUM", rows: plan.rows };
+                let work =
+                    Work { keyspace: &keyspace, statement, level: "QUORUM", rows: plan.rows, clients: None };
                 let measured = match *name {
                     "load" => fill(*nodes, plan, work, REPLICAS)?,
                     _ => drive(*nodes, plan, work)?,

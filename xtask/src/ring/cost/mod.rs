@@ -10,12 +10,14 @@
 //!   target      nodes that are filled and driven together; what was measured of them
 //!   cassandra   its ring of three
 //!   beside      RF 3 at QUORUM: YCSB's load, C, A and U, ours and Cassandra's in turns
+//!   agreed      the same of conditional changes and counters, by clients that ask one thing after the other
 //!   alone       ours: replicas and levels on the same nodes, a ring of one, a lone node
 //!   table       medians, aims, what is printed and kept
 //! ```
 //!
 //! A missed aim is told and does not fail, since speed is no test; a failed operation of ours does.
 
+mod agreed;
 mod alone;
 mod beside;
 mod cassandra;
@@ -101,6 +103,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     let mut lines = Vec::new();
     if arguments.picks("only", "beside") {
         lines.extend(beside::measure(&plan)?);
+    }
+    if arguments.picks("only", "agreed") {
+        lines.extend(agreed::measure(&plan)?);
     }
     if arguments.picks("only", "alone") {
         lines.extend(alone::measure(&plan)?);

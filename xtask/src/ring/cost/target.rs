@@ -113,6 +113,9 @@ pub(super) struct Work<'a> {
     pub(super) level: &'a str,
     /// How many it has.
     pub(super) rows: u64,
+    /// So many clients ask one thing after the other, each of any node; without, each node has the plan's requests in
+    /// flight, for rows that it has.
+    pub(super) clients: Option<u64>,
 }
 
 /// One run of the client.
@@ -174,7 +177,8 @@ pub(super) fn drive(nodes: &dyn Nodes, plan: &Plan, work: Work<'_>) -> Result<Me
 
 /// Fills a keyspace and has the client read and write there, before anything counts.
 pub(super) fn warm(nodes: &dyn Nodes, plan: &Plan, replicas: usize) -> Result<(), Failure> {
-    let work = |statement| Work { keyspace: "warm", statement, level: "QUORUM", rows: plan.rows };
+    let work =
+        |statement| Work { keyspace: "warm", statement, level: "QUORUM", rows: plan.rows, clients: None };
     fill(nodes, plan, work("insert"), replicas)?;
     let seconds = if nodes.is_ours() { plan.seconds } else { plan.jvm_seconds };
     drive_for(seconds, nodes, plan, work("mixed")).map(|_| ())
@@ -202,10 +206,18 @@ fn client(
         format!("statement={}", work.statement),
         format!("consistency={}", work.level),
         format!("rows={}", work.rows),
-        format!("connections={}", CONNECTIONS * hosts.len() as u64),
-        format!("window={}", plan.in_flight.div_ceil(CONNECTIONS)),
     ];
-    let words = std::iter::once(command).chain(words.iter().chain(further).map(String::as_str));
+    let in_flight = match work.clients {
+        Some(clients) => {
+            vec![format!("connections={clients}"), "window=1".to_owned(), "route=any".to_owned()]
+        }
+        None => vec![
+            format!("connections={}", CONNECTIONS * hosts.len() as u64),
+            format!("window={}", plan.in_flight.div_ceil(CONNECTIONS)),
+        ],
+    };
+    let words = words.iter().chain(&in_flight).chain(further).map(String::as_str);
+    let words = std::iter::once(command).chain(words);
     let result = loaded(&words.collect::<Vec<_>>())?;
     let measured = Measured { result, is_ours: nodes.is_ours() };
     println!(
