@@ -18,6 +18,8 @@ use crate::{Consistency, CoordinatorError};
 
 /// So many are counted together, at most.
 const GROUP_MAX: usize = 256;
+/// Or so many bytes and one more: their sum is a record of the log, and the least segment has room for that.
+const GROUP_BYTES: usize = 16 << 10;
 
 /// A partition of a table, and the level by its name.
 pub(crate) type CountedPlace = (TableId, PartitionKey, &'static str);
@@ -54,7 +56,16 @@ impl CountGroups {
     pub(crate) fn take(&self, place: &CountedPlace) -> Option<CountGroup> {
         let mut groups = self.0.borrow_mut();
         let waiting = groups.get_mut(place)?;
-        let (mutations, told): (Vec<_>, Vec<_>) = waiting.drain(..waiting.len().min(GROUP_MAX)).unzip();
+        // Who waits no more was told that nobody knows.
+        waiting.retain(|(_, told)| !told.is_closed());
+        let mut bytes = 0;
+        let fits = |(mutation, _): &&(Mutation, Told)| {
+            let before = bytes;
+            bytes += mutation.as_encoded().len();
+            before < GROUP_BYTES
+        };
+        let count = waiting.iter().take(GROUP_MAX).take_while(fits).count();
+        let (mutations, told): (Vec<_>, Vec<_>) = waiting.drain(..count).unzip();
         if mutations.is_empty() {
             groups.remove(place);
             return None;

@@ -1,16 +1,22 @@
 //! How what is added to counters is counted: once, by one replica of each partition, which then tells the others what
 //! it has counted in all.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use rows::{Mutation, added_up, only_adds};
 use runtime::trace;
 use schema::Schema;
 use storage::Wait;
+use tokio::time::timeout;
 
 use crate::count_groups::{CountedPlace, place_of};
 use crate::replicas::{ReplicaError, count_by_one};
 use crate::write::{ATTEMPTS_MAX, Parts, come_to};
 use crate::{Consistency, Coordinator, CoordinatorError, TimeoutKind};
+
+/// The next group is counted after so long, though the one before is not.
+const NEXT_AFTER: Duration = Duration::from_millis(100);
 
 /// Counts what independent mutations add to counters, each partition by itself. Returns when all of it is durable.
 ///
@@ -85,8 +91,11 @@ async fn count_groups(coordinator: Coordinator, place: CountedPlace, consistency
             // Of a table that is gone one says why nothing is counted.
             _ => group.mutations.swap_remove(0),
         };
-        let counted = count_by_itself(&coordinator, sum, consistency).await;
-        group.tell(counted);
+        let coordinator = coordinator.clone();
+        let count = async move { group.tell(count_by_itself(&coordinator, sum, consistency).await) };
+        let counting = trace::carry(trace::current(), Box::pin(count));
+        // Whoever counts may hang: those that come meanwhile do not wait for that.
+        _ = timeout(NEXT_AFTER, runtime::spawn_local("a group of increments", counting)).await;
     }
 }
 

@@ -116,6 +116,7 @@ impl CoordinatorError {
             CoordinatorError::TooFew(too_few) => CoordinatorError::TooFew(too_few.clone()),
             CoordinatorError::NoTable { table } => CoordinatorError::NoTable { table: table.clone() },
             CoordinatorError::ShuttingDown => CoordinatorError::ShuttingDown,
+            refusal if refusal.is_refusal() => CoordinatorError::Overloaded { what: refusal.to_string() },
             // It can not be told in the same words; nobody must take it for refused.
             other => CoordinatorError::Overloaded { what: other.to_string() }.of_what_is_begun(),
         }
