@@ -116,8 +116,8 @@ impl PaxosLog {
         let PaxosRequest { table, key, phase } = request;
         let owner = shard.shards().owner(key.token);
         let failed = |error: StorageError| Failure::from(&error);
-        // What comes from one node comes in the order of its ballots, and is done so: what is chosen is written before
-        // what is proposed next is looked at.
+        // Mostly what is chosen comes before what is proposed next, and is written before that is looked at. Where it
+        // does not, the replica has something else than what was read, and the next one is decided anew.
         let claim = shard.claim(owner, self.table.id(), &key).await.map_err(failed)?;
         if let Phase::Write(proposal) = phase {
             let Proposal { ballot, mutations, .. } = *proposal;
@@ -132,8 +132,10 @@ impl PaxosLog {
         let state = self.read(shard, table, &key).await?;
         let has_planted = |plant| shard.local().runtime().plants.has(plant);
         let forgets = has_planted(Plant::PromiseForgotten);
+        let mut known = None;
         let (grounds, phase) = match phase {
             Phase::Propose(proposing) => {
+                known = proposing.known.as_ref().map(|known| known.ballot.micros());
                 let grounds = self.grounds_of(&proposing)?;
                 let known = proposing.known.filter(|_| !has_planted(Plant::UnfinishedForgotten));
                 (Some(grounds), Phase::Propose(Proposing { known, ..proposing }))
@@ -156,7 +158,9 @@ impl PaxosLog {
             Some(proposal) => Settles::Accepts {
                 table,
                 micros: proposal.ballot.micros(),
+                origin: Uuid::from_bytes(proposal.origin.to_uuid()),
                 has_changes: !proposal.mutations.is_empty(),
+                known,
             },
             None => Settles::Nothing,
         };
@@ -286,12 +290,16 @@ impl PaxosLog {
         cells.sort_by_key(|(id, ..)| *id);
         let now = shard.local().now_seconds();
         let ends = now.saturating_add(self.kept_seconds).min(u32::MAX - 2);
+        let has_changes = accepted.as_ref().is_some_and(|proposal| !proposal.mutations.is_empty());
         let mut row = RowBuilder::new(&clustering_of(table), Liveness::NONE, DeletionTime::LIVE);
         for (id, ballot, value) in &cells {
             let timestamp = ballot.micros();
+            let is_accepted = [columns.accepted_under, columns.accepted].contains(id);
             row.cell(
                 *id,
                 match value {
+                    // Its client may have been told: it stays until it is written.
+                    Some(value) if is_accepted && has_changes => CellRef::live(timestamp, value),
                     Some(value) => CellRef::expiring(timestamp, self.kept_seconds, ends, value),
                     None => CellRef::tombstone(timestamp, now),
                 },

@@ -18,7 +18,7 @@ use schema::TableId;
 use storage::{Shard, ShardHandle, StorageError, Unit, unsettled};
 use uuid::Uuid;
 
-use crate::agreeing::{Change, PaxosLog};
+use crate::agreeing::{Change, PaxosLog, State};
 use crate::answer::Written;
 use crate::body::{BodyError, Reader, put_key};
 use crate::failure::Failure;
@@ -123,8 +123,13 @@ pub async fn recall_accepted(shard: &Rc<Shard>) -> Result<(), Failure> {
         let page = shard.read(&command).await.map_err(|error| Failure::from(&error))?;
         for partition in &page.partitions {
             for row in &partition.rows {
-                if let Some((table, micros)) = accepted_in(shard, row)? {
-                    unsettled(shard).add(table, &partition.key, micros);
+                match accepted_in(shard, row) {
+                    Ok(Some(of)) => of.add_to(shard, &partition.key),
+                    Ok(None) => {}
+                    // Whoever wants to agree on that partition is told so, too.
+                    Err(failure) => {
+                        tracing::error!(%failure, "what this node has accepted of a partition is not known")
+                    }
                 }
             }
         }
@@ -137,16 +142,63 @@ pub async fn recall_accepted(shard: &Rc<Shard>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The table of which a row tells that changes were accepted and are not known to be committed, and when.
-fn accepted_in(shard: &Shard, row: &Row) -> Result<Option<(TableId, i64)>, Failure> {
+/// Before rows of these partitions are read, while it is not known yet what an earlier run has left: looks for it.
+///
+/// # Errors
+/// The log of agreements can not be read.
+pub(crate) async fn recall_accepted_of(
+    shard: &ShardHandle,
+    table: TableId,
+    keys: &[PartitionKey],
+) -> Result<(), Failure> {
+    for key in keys {
+        let owner = shard.shards().owner(key.token);
+        let failed = |error: StorageError| Failure::from(&error);
+        let is_unknown = |shard: Rc<Shard>| async move { unsettled(&shard).is_unknown() };
+        if !shard.ask(owner, is_unknown).await.map_err(failed)? {
+            continue;
+        }
+        let log = shard.local().with_schema(|schema| PaxosLog::of(schema, table))?;
+        let state = log.read(shard, table, key).await?;
+        if let Some(accepted) = Accepted::of(table, state) {
+            let key = key.clone();
+            let add = move |shard: Rc<Shard>| async move { accepted.add_to(&shard, &key) };
+            shard.ask(owner, add).await.map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Changes that were accepted and are not known to be committed.
+#[derive(Clone, Copy)]
+struct Accepted {
+    table: TableId,
+    ballot: Ballot,
+    origin: Ballot,
+}
+
+impl Accepted {
+    /// Those of a partition that is in that state.
+    fn of(table: TableId, state: State) -> Option<Accepted> {
+        let committed = state.promise.committed;
+        let accepted = state.promise.accepted.filter(|accepted| accepted.ballot > committed)?;
+        let Proposal { ballot, origin, .. } = *accepted;
+        (!accepted.mutations.is_empty()).then_some(Accepted { table, ballot, origin })
+    }
+
+    fn add_to(self, shard: &Shard, key: &PartitionKey) {
+        let origin = Uuid::from_bytes(self.origin.to_uuid());
+        unsettled(shard).add(self.table, key, self.ballot.micros(), origin);
+    }
+}
+
+/// What a row tells of that.
+fn accepted_in(shard: &Shard, row: &Row) -> Result<Option<Accepted>, Failure> {
     let damaged = || Failure::Other { what: "a row of system.paxos can not be read".to_owned() };
     let clustering = row.clustering();
     let of = clustering.components().next().flatten().and_then(|bytes| Uuid::from_slice(bytes).ok());
     let table = TableId(of.ok_or_else(damaged)?);
     // Of one that is gone there is nothing to write.
     let Ok(of) = shard.with_schema(|schema| PaxosLog::of(schema, table)) else { return Ok(None) };
-    let promise = of.state(row)?.promise;
-    let accepted = promise.accepted.filter(|accepted| accepted.ballot > promise.committed);
-    let has_changes = accepted.filter(|accepted| !accepted.mutations.is_empty());
-    Ok(has_changes.map(|accepted| (table, accepted.ballot.micros())))
+    Ok(Accepted::of(table, of.state(row)?))
 }

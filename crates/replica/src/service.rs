@@ -14,18 +14,18 @@ use rows::{Mutation, PartitionKey};
 use runtime::Plant;
 use schema::{Schema, TableId};
 use stdx::index_set::IndexSet;
-use storage::{HashedRow, LookupsSent, Shard, ShardHandle, StorageError, Unit, Wait, outdated};
+use storage::{HashedRow, LookupsSent, Replaced, Shard, ShardHandle, StorageError, Unit, Wait, outdated};
 use tokio::time::timeout;
 
 use crate::agreeing::agree;
 use crate::answer::{Answer, Told, Written};
-use crate::committed::note_committed;
+use crate::committed::{note_committed, recall_accepted_of};
 use crate::failure::Failure;
 use crate::fits::{Cells, check_mutation, check_read};
 use crate::request::{Asked, Request, Wanted};
 
-/// What was accepted is written within that time, or somebody is away.
-const WRITTEN_WITHIN: Duration = Duration::from_secs(5);
+/// What was accepted is written within that time, or somebody is away: another replica may be asked then.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
 
 /// Carries out one request of another node on the shard that it is for. Whoever keeps logged batches of others answers
 /// what is asked about those; here they are refused.
@@ -246,15 +246,19 @@ pub(crate) async fn look(shard: &ShardHandle, wanted: Wanted, command: ReadComma
 
 /// Waits until what was accepted of these rows is written.
 async fn accepted_written(shard: &ShardHandle, command: &ReadCommand) -> Result<(), Failure> {
+    if let ReadTarget::Keys(keys) = &command.target {
+        recall_accepted_of(shard, command.table.id(), keys).await?;
+    }
     let owners = owners_of(shard, command);
     let waits = join_all(owners.iter().map(|owner| shard.accepted_written(*owner, command)));
-    match timeout(WRITTEN_WITHIN, waits).await {
-        Ok(waited) => waited.into_iter().try_for_each(|waited| waited.map_err(|error| Failure::from(&error))),
-        Err(_) => {
-            let what = "a conditional change of the partition is neither written nor given up".to_owned();
-            Err(Failure::Other { what })
-        }
-    }
+    let other = |what: &str| Failure::Other { what: what.to_owned() };
+    let Ok(waited) = timeout(WRITTEN_WITHIN, waits).await else {
+        return Err(other("a conditional change of the partition is neither written nor given up"));
+    };
+    waited.into_iter().try_for_each(|waited| {
+        let replaced = |Replaced| other("a conditional change of the partition was written elsewhere");
+        waited.map_err(|error| Failure::from(&error))?.map_err(replaced)
+    })
 }
 
 /// The shards that may have what is asked for: one for a key.

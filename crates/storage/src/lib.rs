@@ -44,8 +44,8 @@ pub use overlay::Overlay;
 pub use reach::{ShardHandle, Shards};
 pub use record::RecordError;
 pub use shard::{
-    Claim, HashedRow, HeldLog, Logged, LoggedMutations, Lookups, LookupsSent, Outcomes, Settles, Shard,
-    ShardMemory, TruncationNote, Unit, Unsettled, VisitStats, Wait, WriteUnderWay, Writes, outdated,
+    Claim, HashedRow, HeldLog, Logged, LoggedMutations, Lookups, LookupsSent, Outcomes, Replaced, Settles,
+    Shard, ShardMemory, TruncationNote, Unit, Unsettled, VisitStats, Wait, WriteUnderWay, Writes, outdated,
     quarantined, unsettled,
 };
 pub use snapshots::check_snapshot_name;

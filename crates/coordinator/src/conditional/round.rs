@@ -254,7 +254,7 @@ impl ClaimedInRing {
         held.round = Round::default();
         loop {
             held.come_to_ring(&coordinator, table);
-            match held.agreement.ready(deadline).await {
+            match held.agreement.ready(&[], deadline).await {
                 Err(ReplicaError::Outdated { epoch }) => {
                     come_to(&coordinator, epoch, TimeoutKind::Contention).await?;
                 }
@@ -388,7 +388,7 @@ impl ClaimedInRing {
             }
             // It is made good, or can not be any more when something else is chosen: nothing.
             held.come_to_ring(&coordinator, table);
-            settled = match held.agreement.ready(deadline).await {
+            settled = match held.agreement.ready(&round.levels, deadline).await {
                 Ok(Ready::Made) => return Ok(Settled::Done),
                 Ok(Ready::ToDecide) => {
                     match held.agreement.settle(Settling::default(), &[], deadline, || ()).await {

@@ -168,7 +168,7 @@ impl Agreement {
         !self.in_doubt.is_empty()
     }
 
-    /// Has a quorum's promise, and makes good what is unfinished.
+    /// Has a quorum's promise, and makes good what is unfinished: what was proposed here at these levels.
     ///
     /// # Errors
     /// Too few replicas live, or have answered; `InDoubt` when a change that was proposed here may have been made, and
@@ -176,7 +176,11 @@ impl Agreement {
     ///
     /// # Cancel safety
     /// Dropped, what was unfinished is so, or done.
-    pub(crate) async fn ready(&mut self, deadline: Instant) -> Result<Ready, ReplicaError> {
+    pub(crate) async fn ready(
+        &mut self,
+        levels: &[Consistency],
+        deadline: Instant,
+    ) -> Result<Ready, ReplicaError> {
         if self.promised.is_some() {
             return Ok(Ready::ToDecide);
         }
@@ -193,11 +197,13 @@ impl Agreement {
                 }
             };
             if let Some(own) = promises.iter().find_map(|promise| self.own(promise.origin)) {
-                // Somebody else has made it good, and knows nothing of the level that is asked for here.
-                let patience = deadline.saturating_duration_since(Instant::now());
+                // Somebody else has made it good, and knows nothing of the levels that are asked for here.
                 let place = (self.table, self.key.token);
-                let written = write_as_one(&self.replicas, place, &own, self.level, patience).await;
-                written.map_err(of_what_is_chosen)?;
+                for level in self.to_be_met(levels)? {
+                    let patience = deadline.saturating_duration_since(Instant::now());
+                    let written = write_as_one(&self.replicas, place, &own, level, patience).await;
+                    written.map_err(of_what_is_chosen)?;
+                }
                 return Ok(Ready::Made);
             }
             let timestamps = promises.iter().flat_map(|promise| {
@@ -214,7 +220,8 @@ impl Agreement {
             match unfinished.filter(|accepted| is_unfinished(accepted)) {
                 Some(proposal) => {
                     let is_own = self.own(proposal.origin).is_some();
-                    match self.finish(proposal, ballot, deadline).await? {
+                    let levels = if is_own { levels } else { &[] };
+                    match self.finish(proposal, ballot, levels, deadline).await? {
                         Settled::Done if is_own => return Ok(Ready::Made),
                         // What it has made good came behind what was proposed here.
                         Settled::Done if self.is_in_doubt() => return Err(ReplicaError::InDoubt),
@@ -250,6 +257,7 @@ impl Agreement {
         &mut self,
         mut proposal: Box<Proposal>,
         promised: Ballot,
+        levels: &[Consistency],
         deadline: Instant,
     ) -> Result<Settled, ReplicaError> {
         trace::note(|| "Finishing incomplete paxos round".into());
@@ -268,7 +276,7 @@ impl Agreement {
                 Ok(Settled::Again)
             }
             Said::Yes(_) => {
-                let written = self.write(proposal, &[self.level], deadline).await;
+                let written = self.write(proposal, levels, deadline).await;
                 written.map_err(|error| if is_own { of_what_is_chosen(error) } else { error })?;
                 Ok(Settled::Done)
             }
@@ -313,7 +321,12 @@ impl Agreement {
         let proposing =
             Proposing { proposal: proposal.clone(), next: self.ballot_behind(ballot), known, seen };
         let asked = self.ask(&Phase::Propose(proposing), &have_written, deadline).await;
-        if matches!(asked, Err(ReplicaError::Unavailable { .. })) {
+        // Nobody was asked.
+        let is_unasked = matches!(
+            asked,
+            Err(ReplicaError::Unavailable { .. } | ReplicaError::NoTable | ReplicaError::Coordinator(_))
+        );
+        if is_unasked {
             self.in_doubt.retain(|(own, _)| *own != ballot);
         }
         match asked? {
@@ -330,9 +343,10 @@ impl Agreement {
                 self.barred.clear();
                 self.attempt_count = 0;
                 self.counts.note_settled();
-                match proposal.mutations.is_empty() || self.may_be_told(levels).unwrap_or(false) {
-                    true => tell(),
-                    false => self.counts.note_round(false),
+                if proposal.mutations.is_empty() || self.may_be_told(levels).unwrap_or(false) {
+                    tell();
+                } else {
+                    self.counts.note_round(false);
                 }
                 self.write(proposal, levels, deadline).await.map_err(of_what_is_chosen)?;
                 Ok(Settled::Done)
@@ -400,7 +414,8 @@ impl Agreement {
             for level in self.to_be_met(levels)? {
                 let patience = deadline.saturating_duration_since(Instant::now());
                 let place = (self.table, &self.key);
-                written_by = write_chosen(&self.replicas, place, &proposal, level, patience).await?;
+                written_by =
+                    write_chosen(&self.replicas, place, &proposal, (level, self.level), patience).await?;
             }
         }
         let here = self.replicas.view.here();
@@ -419,9 +434,7 @@ impl Agreement {
         let (plan, agreed) = self.replicas.admit(self.table, self.key.token, self.level)?;
         let centers = plan.factors.center_count;
         let is_met = |level: &Consistency| agreed.implies(&Requirement::of(*level, plan.factors), centers);
-        // One replica alone does not wait for what it has accepted: where all must accept, it may be asked alone.
-        let is_one_over = plan.nodes.len() > agreed.count() as usize;
-        Ok(centers == 1 && is_one_over && levels.iter().all(is_met))
+        Ok(plan.tells_chosen() && levels.iter().all(is_met))
     }
 
     /// Does each other replica have what a quorum has and this node lacks? Where several may lack it, one of them might

@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use super::error::ReplicaError;
 use super::phases::{Word, ask_one};
+use super::requirement::Requirement;
 use super::write::{Term, begin_group_of, together};
 use super::{Missed, Replicas, RingSeat, misanswered};
 use crate::Consistency;
@@ -59,9 +60,13 @@ impl Commits {
         self.untold.borrow_mut().remove(&(table, key.clone()));
     }
 
+    /// It is to be told, unless something later is.
     fn add(&self, place: Place, committed: Committed, nodes: Vec<Uuid>) {
-        self.untold.borrow_mut().insert(place, (committed, nodes));
-        self.some.notify_one();
+        let mut untold = self.untold.borrow_mut();
+        if untold.get(&place).is_none_or(|(before, _)| before.ballot < committed.ballot) {
+            untold.insert(place, (committed, nodes));
+            self.some.notify_one();
+        }
     }
 
     /// Takes all, by the node that is to be told.
@@ -87,8 +92,8 @@ impl Drop for Chosen {
     }
 }
 
-/// Writes what is chosen on all replicas, and waits until as many as the level asks for have it, and this node has. Who
-/// has written it, until all have answered?
+/// Writes what was agreed on at the second level on all replicas, and waits until as many as the first asks for have
+/// it, and this node has. Who has written it, until all have answered?
 ///
 /// # Errors
 /// As [`Replicas::write`].
@@ -99,7 +104,7 @@ pub(super) async fn write_chosen(
     replicas: &Replicas,
     (table, key): (TableId, &PartitionKey),
     proposal: &Proposal,
-    level: Consistency,
+    (level, agreed): (Consistency, Consistency),
     patience: Duration,
 ) -> Result<WrittenBy, ReplicaError> {
     assert!(!proposal.mutations.is_empty(), "what is written changes something");
@@ -124,10 +129,13 @@ pub(super) async fn write_chosen(
         }
         .boxed_local()
     };
-    let group = begin_group_of(replicas, &plan, requirement, (Unit::All, Rc::new([place])), term, write_at);
+    let unit = (Unit::All, Rc::from([place]));
+    let group = begin_group_of(replicas, &plan, requirement.clone(), unit, term, write_at);
     let written = group.awaiting(replicas.view.here()).finish(level, term.deadline).await;
     together(written)?;
-    chosen.is_committed.set(true);
+    // A level may want fewer than those that agree.
+    let agreed = Requirement::of(agreed, plan.factors);
+    chosen.is_committed.set(requirement.implies(&agreed, plan.factors.center_count));
     Ok(written_by)
 }
 

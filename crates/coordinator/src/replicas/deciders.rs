@@ -38,6 +38,12 @@ pub(super) fn who_agree(
     plan.nodes.iter().copied().filter(is_one).collect()
 }
 
+/// Is this node a replica of a partition of which reads wait for what it has accepted?
+pub(crate) fn is_settled_here(replicas: &Replicas, table: TableId, token: Token) -> bool {
+    let plan = replicas.plan_of(table, token);
+    plan.is_some_and(|plan| plan.tells_chosen() && plan.nodes.contains(&replicas.view.here()))
+}
+
 /// The replicas of a partition that live and may decide about it at that level, the first before the others: all nodes
 /// that see the same ring see the same one, and of other partitions another one.
 ///

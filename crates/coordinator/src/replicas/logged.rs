@@ -103,7 +103,8 @@ pub(super) async fn send_logged(
         let Some((replicas, to)) = to else { break };
         let is_missed = |mutation: &Mutation, position: LogPosition| {
             let (table, token) = (mutation.table, mutation.key.token);
-            owed.contains(table, token, position) && replicas.is_replica(to, table, token)
+            owed.contains(table, token, position)
+                && replicas.plan_of(table, token).is_some_and(|plan| plan.nodes.contains(&to))
         };
         let Some(mut message) = gathering.next_message(is_missed).await? else { break };
         if seat.marks().handoff().is_paused() {

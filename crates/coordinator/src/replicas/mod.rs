@@ -208,20 +208,15 @@ impl Replicas {
 
     /// The replicas of a partition but for this node.
     fn others_of(&self, table: TableId, token: Token) -> SmallVec<[NodeIndex; 4]> {
-        let others = self.shard.local().with_schema(|schema| {
-            let plan = self.view.plan(&schema.keyspace_of(table)?.name, token)?;
-            Some(plan.nodes.iter().copied().filter(|node| *node != self.view.here()).collect())
-        });
-        others.unwrap_or_default()
+        let nodes = self.plan_of(table, token).map_or(&[][..], |plan| plan.nodes);
+        nodes.iter().copied().filter(|node| *node != self.view.here()).collect()
     }
 
-    /// Is the node one of the replicas of a partition?
-    fn is_replica(&self, node: NodeIndex, table: TableId, token: Token) -> bool {
-        let is_replica = |schema: &Schema| {
-            let plan = self.view.plan(&schema.keyspace_of(table)?.name, token)?;
-            Some(plan.nodes.contains(&node))
-        };
-        self.shard.local().with_schema(is_replica).unwrap_or(false)
+    /// The replicas of a partition; `None` when its table is not on the ring.
+    fn plan_of(&self, table: TableId, token: Token) -> Option<Plan<'_>> {
+        self.shard.local().with_schema(|schema| {
+            schema.keyspace_of(table).and_then(|keyspace| self.view.plan(&keyspace.name, token))
+        })
     }
 
     /// The last token up to `last` that has the same replicas as all before it from `first` on.
@@ -314,10 +309,7 @@ impl Replicas {
         token: Token,
         level: impl FnOnce(&Factors) -> Consistency,
     ) -> Result<(Plan<'_>, Requirement), ReplicaError> {
-        let plan = self.shard.local().with_schema(|schema| {
-            schema.keyspace_of(table).and_then(|keyspace| self.view.plan(&keyspace.name, token))
-        });
-        let plan = plan.ok_or(ReplicaError::NoTable)?;
+        let plan = self.plan_of(table, token).ok_or(ReplicaError::NoTable)?;
         let consistency = level(plan.factors);
         let consistency = if self.has_planted(Plant::OneIsEnough) { Consistency::One } else { consistency };
         let requirement = Requirement::of(consistency, plan.factors);

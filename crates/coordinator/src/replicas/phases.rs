@@ -66,19 +66,19 @@ pub(super) async fn ask(
     let mut tally = Tally::new(requirement, Counted::none(plan.factors), centers);
     let waits = matches!(phase, Phase::Propose(proposing) if !proposing.seen.is_empty());
     let mut own = asked.iter().copied().find(|node| waits && *node == view.here());
-    let ask_one = |node: NodeIndex| {
+    let ask_node = |node: NodeIndex| {
         let phase = if have_written.contains(&node) { phase.without_known_changes() } else { phase.clone() };
         let request = PaxosRequest { table, key: key.clone(), phase };
         let word = ask_one(replicas, node, request, deadline);
         async move { (node, word.await) }
     };
     let at_once = asked.iter().copied().filter(|node| Some(*node) != own);
-    let mut answers: FuturesUnordered<_> = at_once.map(ask_one).collect();
+    let mut answers: FuturesUnordered<_> = at_once.map(ask_node).collect();
     let (mut promises, mut later, mut by_any, mut differs) = (Vec::new(), None::<Ballot>, false, false);
     let mut known = Vec::new();
     while !tally.is_decided() {
         if let Some(node) = own.take_if(|node| tally.would_be_enough(view.center_of(*node))) {
-            answers.push(ask_one(node));
+            answers.push(ask_node(node));
         }
         let Ok(Some((node, word))) = timeout_at(deadline, answers.next()).await else { break };
         let said = match word {

@@ -138,7 +138,7 @@ impl Replicas {
     ) -> Result<ReadPage, ReplicaError> {
         let (plan, requirement) = self.admit(command.table.id(), token, consistency)?;
         let command = &bounded(command);
-        let wanted = wanted_of(consistency, &plan, &requirement);
+        let wanted = wanted_of(command, consistency, &plan, &requirement);
         let (failed, late) = (Vec::new(), Vec::new());
         let mut reading = Reading { command, wanted, plan, requirement, deadline, failed, late };
         let whole = loop {
@@ -329,14 +329,22 @@ impl Replicas {
     }
 }
 
-/// What is read of each replica at that level. Where a quorum of one data centre has accepted a conditional change, its
-/// client is told so before it is written (`agreement.rs`): then rows are wanted in which it is, of as many replicas as
-/// meet each quorum. Who reads for an agreement has settled all of that.
-fn wanted_of(consistency: Consistency, plan: &Plan<'_>, requirement: &Requirement) -> Wanted {
+/// What is read of each replica at that level. A conditional change is told before it is written, once a quorum has
+/// accepted it: so rows are wanted in which it is, of as many replicas as meet each quorum. Who reads keys for an
+/// agreement has settled all of that.
+fn wanted_of(
+    command: &ReadCommand,
+    consistency: Consistency,
+    plan: &Plan<'_>,
+    requirement: &Requirement,
+) -> Wanted {
     let is_of_agreement = matches!(consistency, Consistency::Serial | Consistency::LocalSerial);
-    match is_of_agreement || plan.factors.center_count > 1 || requirement.count() < 2 {
-        true => Wanted::Rows,
-        false => Wanted::WrittenRows,
+    let is_settled = is_of_agreement && matches!(command.target, ReadTarget::Keys(_));
+    let agreed = Requirement::of(Consistency::Serial, plan.factors);
+    let meets_each = (requirement.count() + agreed.count()) as usize > plan.nodes.len();
+    match meets_each && plan.tells_chosen() && !is_settled {
+        true => Wanted::WrittenRows,
+        false => Wanted::Rows,
     }
 }
 

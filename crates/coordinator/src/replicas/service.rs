@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cluster::membership::Known;
 use messaging::{Established, Seldom, Service};
-use replica::{Answer, Asked, Phase, Request};
+use replica::{Answer, Asked, Failure, Phase, Request};
 use runtime::{Plant, trace};
 use storage::ShardHandle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -120,6 +120,13 @@ impl Service for ReplicaService {
         };
         let waits = match self.has_to_wait(awaited) {
             Ok(waits) => waits,
+            // A statement may be decided by another one.
+            Err(TooManyWait) if matches!(asked.request, Request::Decide(_)) => {
+                let what = "too many requests wait for the schema".to_owned();
+                let refused = Answer::Failed(Failure::Overloaded { what });
+                _ = request.answer(|out| refused.put(out));
+                return;
+            }
             // It is declined.
             Err(TooManyWait) => return,
         };

@@ -186,7 +186,8 @@ fn shared_of(replicas: &Replicas, is_wanted: impl Fn(TableId) -> bool) -> BTreeM
     for table in replicas.tables().into_iter().filter(|table| is_wanted(table.id())) {
         let mut first = Token(i64::MIN + 1);
         while let Ok(last) = replicas.end_of_replicas(table.id(), first, Token::MAX) {
-            let is_here = replicas.is_replica(replicas.view.here(), table.id(), last);
+            let here = replicas.view.here();
+            let is_here = replicas.plan_of(table.id(), last).is_some_and(|plan| plan.nodes.contains(&here));
             for node in replicas.others_of(table.id(), last).into_iter().filter(|_| is_here) {
                 let of_node = places.entry(node).or_default();
                 (slot_of(first)..=slot_of(last)).for_each(|slot| _ = of_node.insert(table.id(), slot));

@@ -12,8 +12,9 @@ use types::Token;
 use uuid::Uuid;
 
 use super::partners::KeptPartners;
-use super::requirement::{Counted, Factors};
+use super::requirement::{Counted, Factors, Requirement};
 use super::speculation::Latencies;
+use crate::Consistency;
 
 /// The ring, as it is between two changes of it.
 pub struct RingView {
@@ -73,6 +74,16 @@ pub(super) struct Plan<'v> {
     /// This node may be among them: it is asked without a message.
     pub(super) nodes: &'v [NodeIndex],
     pub(super) factors: &'v Factors,
+}
+
+impl Plan<'_> {
+    /// Is a conditional change told when it is chosen, and waited for by reads until it is written? In one data centre:
+    /// of several a replica behind a cut could not settle what it has accepted. And where one replica at least need
+    /// not accept: else each may be read alone.
+    pub(super) fn tells_chosen(&self) -> bool {
+        let agreed = Requirement::of(Consistency::Serial, self.factors).count();
+        self.factors.center_count == 1 && self.nodes.len() > agreed as usize
+    }
 }
 
 impl RingView {

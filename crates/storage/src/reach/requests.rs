@@ -15,8 +15,8 @@ use stdx::index_set::IndexSet;
 
 use crate::shard::{VisitingRead, VisitingWrite, claims, counting, write_units};
 use crate::{
-    Claim, HashedRow, Lookups, LookupsSent, Outcomes, Settles, Shard, ShardHandle, StorageError, Unit, Wait,
-    unsettled,
+    Claim, HashedRow, Lookups, LookupsSent, Outcomes, Replaced, Settles, Shard, ShardHandle, StorageError,
+    Unit, Wait, unsettled,
 };
 use read::{ReadCommand, ReadPage};
 
@@ -244,8 +244,12 @@ impl ShardHandle {
     /// Waits until that owner has written what it has accepted so far of what is read: see [`crate::Unsettled`].
     ///
     /// # Errors
-    /// `ShardBusy` or `ShardGone`.
-    pub async fn accepted_written(&self, owner: usize, command: &ReadCommand) -> Result<(), StorageError> {
+    /// `ShardBusy` or `ShardGone`; or [`Replaced`].
+    pub async fn accepted_written(
+        &self,
+        owner: usize,
+        command: &ReadCommand,
+    ) -> Result<Result<(), Replaced>, StorageError> {
         let (table, target) = (command.table.id(), command.target.clone());
         let wait = move |shard: Rc<Shard>| async move { unsettled(&shard).written(table, &target).await };
         self.ask(owner, wait).await

@@ -91,7 +91,7 @@ pub use logged::{HeldLog, Logged, LoggedMutations};
 pub use lookups::{HashedRow, Lookups, LookupsSent};
 pub use quarantined::quarantined;
 pub use truncation::TruncationNote;
-pub use unsettled::{Settles, Unsettled, unsettled};
+pub use unsettled::{Replaced, Settles, Unsettled, unsettled};
 pub use visit::VisitStats;
 pub(crate) use write::write_units;
 pub use write::{Outcomes, Unit, Wait, outdated};

@@ -15,6 +15,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 use ::read::ReadTarget;
@@ -23,6 +24,7 @@ use schema::TableId;
 use smallvec::SmallVec;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use super::Shard;
 
@@ -39,26 +41,47 @@ pub struct Unsettled {
     fewer: Notify,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// Something that was accepted.
+#[derive(Debug)]
 struct Accepted {
+    /// The time of its ballot.
     micros: i64,
+    /// Its ballot at first: it may have been proposed anew since.
+    origin: Uuid,
     since: Instant,
+    fate: Rc<Cell<Fate>>,
 }
+
+/// What has come of something that was accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Open,
+    Written,
+    /// Something else was accepted in its place. It may have been chosen all the same, and be written elsewhere.
+    Replaced,
+}
+
+/// What a read has waited for was replaced here, and nobody here knows whether it was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replaced;
 
 /// What a write under a claim says of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settles {
     /// Nothing.
     Nothing,
-    /// The node accepts something of that table's partition, under a ballot of that time. What it had accepted before
-    /// is written by then, or comes to nothing.
+    /// The node accepts something of that table's partition, under a ballot of that time.
     Accepts {
         /// The table.
         table: TableId,
         /// The time of the ballot.
         micros: i64,
+        /// Its ballot at first.
+        origin: Uuid,
         /// Is anything changed by it?
         has_changes: bool,
+        /// The time of the ballot of what is known to be chosen before, and is written with it, or was.
+        known: Option<i64>,
     },
     /// This writes what was accepted of that table's partition, if it was accepted here, under a ballot of that time.
     Writes {
@@ -81,13 +104,19 @@ impl Unsettled {
         self.is_unknown.get() || !partitions.is_empty() && partitions.contains_key(&(table, key.clone()))
     }
 
-    /// Accepted at that time, in this run or an earlier one.
-    pub fn add(&self, table: TableId, key: &PartitionKey, micros: i64) {
+    /// Accepted under a ballot of that time and one at first, in this run or an earlier one.
+    pub fn add(&self, table: TableId, key: &PartitionKey, micros: i64, origin: Uuid) {
         let mut partitions = self.partitions.borrow_mut();
         let accepted = partitions.entry((table, key.clone())).or_default();
         if accepted.iter().all(|one| one.micros != micros) {
-            accepted.push(Accepted { micros, since: Instant::now() });
+            let fate = Rc::new(Cell::new(Fate::Open));
+            accepted.push(Accepted { micros, origin, since: Instant::now(), fate });
         }
+    }
+
+    /// Is it not known yet what an earlier run has left?
+    pub fn is_unknown(&self) -> bool {
+        self.is_unknown.get()
     }
 
     /// An earlier run may have left something.
@@ -101,70 +130,106 @@ impl Unsettled {
         self.fewer.notify_waiters();
     }
 
-    /// What was accepted at that time is written.
+    /// What was accepted under a ballot of that time is written, if it was accepted here. What was accepted before that
+    /// is chosen no more, or was: then others have written it.
     pub fn note_written(&self, table: TableId, key: &PartitionKey, micros: i64) {
-        self.remove(table, key, |one| one == micros);
+        self.retain(table, key, |one| {
+            if one.micros <= micros {
+                one.fate.set(if one.micros == micros { Fate::Written } else { Fate::Replaced });
+            }
+            one.micros > micros
+        });
+    }
+
+    /// Nothing of the partition is waited for here any more: others tell what has come of it.
+    pub fn give_up(&self, table: TableId, key: &PartitionKey) {
+        self.retain(table, key, |one| {
+            one.fate.set(Fate::Replaced);
+            false
+        });
     }
 
     /// A write under a claim stands in the log and the memtable.
     pub(super) fn take_in(&self, settles: Settles, key: &PartitionKey) {
         match settles {
             Settles::Nothing => {}
-            Settles::Accepts { table, micros, has_changes } => {
-                self.remove(table, key, |one| one < micros);
+            Settles::Accepts { table, micros, origin, has_changes, known } => {
+                self.retain(table, key, |one| {
+                    if one.origin == origin && has_changes {
+                        // The same, proposed anew: whoever waits for it goes on.
+                        one.micros = micros;
+                    } else if one.micros < micros {
+                        let is_written = known == Some(one.micros);
+                        one.fate.set(if is_written { Fate::Written } else { Fate::Replaced });
+                        return false;
+                    }
+                    true
+                });
                 if has_changes {
-                    self.add(table, key, micros);
+                    self.add(table, key, micros, origin);
                 }
             }
             Settles::Writes { table, micros } => self.note_written(table, key, micros),
         }
     }
 
-    fn remove(&self, table: TableId, key: &PartitionKey, is_meant: impl Fn(i64) -> bool) {
+    fn retain(&self, table: TableId, key: &PartitionKey, stays: impl FnMut(&mut Accepted) -> bool) {
         let mut partitions = self.partitions.borrow_mut();
         let place = (table, key.clone());
         let Some(accepted) = partitions.get_mut(&place) else { return };
-        accepted.retain(|one| !is_meant(one.micros));
+        accepted.retain(stays);
         if accepted.is_empty() {
             partitions.remove(&place);
         }
         self.fewer.notify_waiters();
     }
 
-    /// Waits until what is accepted now of the partitions that are read is written, or comes to nothing. What is
-    /// accepted later is not waited for.
-    pub async fn written(&self, table: TableId, target: &ReadTarget) {
-        while self.is_unknown.get() {
+    /// Waits until what is accepted now of the partitions that are read is written. What is accepted later is not
+    /// waited for. Of a range it is waited until it is known what an earlier run has left; of keys whoever asks has
+    /// looked.
+    ///
+    /// # Errors
+    /// [`Replaced`]: what is read here then may lack what somebody was told.
+    pub async fn written(&self, table: TableId, target: &ReadTarget) -> Result<(), Replaced> {
+        while self.is_unknown.get() && matches!(target, ReadTarget::Range(_)) {
             self.fewer.notified().await;
         }
-        let mut waited_for = self.of(table, target);
+        let waited_for = self.fates_of(table, target);
         loop {
             let fewer = self.fewer.notified();
-            {
-                let partitions = self.partitions.borrow();
-                waited_for.retain(|(place, micros)| {
-                    let accepted = partitions.get(place);
-                    accepted.is_some_and(|accepted| accepted.iter().any(|one| one.micros == *micros))
-                });
+            if waited_for.iter().any(|fate| fate.get() == Fate::Replaced) {
+                return Err(Replaced);
             }
-            if waited_for.is_empty() {
-                return;
+            if waited_for.iter().all(|fate| fate.get() == Fate::Written) {
+                return Ok(());
             }
             fewer.await;
         }
     }
 
-    fn of(&self, table: TableId, target: &ReadTarget) -> Vec<(Place, i64)> {
+    fn fates_of(&self, table: TableId, target: &ReadTarget) -> Vec<Rc<Cell<Fate>>> {
         let partitions = self.partitions.borrow();
-        let is_read = |(of, key): &Place| {
-            *of == table
-                && match target {
-                    ReadTarget::Keys(keys) => keys.contains(key),
-                    ReadTarget::Range(range) => range.contains(key),
-                }
+        let fates = |accepted: &SmallVec<[Accepted; 1]>| {
+            accepted.iter().map(|one| Rc::clone(&one.fate)).collect::<Vec<_>>()
         };
-        let read = partitions.iter().filter(|(place, _)| is_read(place));
-        read.flat_map(|(place, accepted)| accepted.iter().map(|one| (place.clone(), one.micros))).collect()
+        match target {
+            ReadTarget::Keys(keys) => {
+                let read = keys.iter().filter_map(|key| partitions.get(&(table, key.clone())));
+                read.flat_map(fates).collect()
+            }
+            ReadTarget::Range(range) => {
+                let is_read = |(of, key): &Place| *of == table && range.contains(key);
+                let read = partitions.iter().filter(|(place, _)| is_read(place));
+                read.flat_map(|(_, accepted)| fates(accepted)).collect()
+            }
+        }
+    }
+
+    /// Is something of the partition not written yet that was accepted, or told to be old, before that moment?
+    pub fn has_from_before(&self, table: TableId, key: &PartitionKey, moment: Instant) -> bool {
+        let partitions = self.partitions.borrow();
+        let accepted = partitions.get(&(table, key.clone()));
+        accepted.is_some_and(|accepted| accepted.iter().any(|one| one.since <= moment))
     }
 
     /// Some partitions of which something was accepted so long ago, and is not written; these are not told again for as
@@ -180,19 +245,12 @@ impl Unsettled {
         });
         told.collect()
     }
-
-    /// What was accepted of a table that is gone comes to nothing.
-    pub fn forget(&self, table: TableId) {
-        self.partitions.borrow_mut().retain(|(of, _), _| *of != table);
-        self.fewer.notify_waiters();
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
     use rows::RingRange;
-    use uuid::Uuid;
 
     use super::*;
 
@@ -202,12 +260,22 @@ mod tests {
         PartitionKey::new(vec![number].into())
     }
 
+    /// Accepted under a ballot of that time, and under one of another time at first.
+    fn accepts_again(micros: i64, at_first: u128, known: Option<i64>) -> Settles {
+        let origin = Uuid::from_u128(at_first);
+        Settles::Accepts { table: TABLE, micros, origin, has_changes: true, known }
+    }
+
     fn accepts(micros: i64) -> Settles {
-        Settles::Accepts { table: TABLE, micros, has_changes: true }
+        accepts_again(micros, micros as u128, None)
     }
 
     fn writes(micros: i64) -> Settles {
         Settles::Writes { table: TABLE, micros }
+    }
+
+    fn one() -> ReadTarget {
+        ReadTarget::Keys(vec![key(1)])
     }
 
     #[test]
@@ -229,35 +297,68 @@ mod tests {
         unsettled.take_in(accepts(8), &key(1));
         unsettled.take_in(writes(7), &key(1));
         assert!(unsettled.may_have(TABLE, &key(1)));
-        unsettled.take_in(Settles::Accepts { table: TABLE, micros: 9, has_changes: false }, &key(1));
+        let (origin, known) = (Uuid::from_u128(9), None);
+        let nothing = Settles::Accepts { table: TABLE, micros: 9, origin, has_changes: false, known };
+        unsettled.take_in(nothing, &key(1));
         assert!(!unsettled.may_have(TABLE, &key(1)), "that there is nothing changes nothing");
     }
 
     #[test]
-    fn who_reads_waits_for_what_was_accepted_before() {
+    fn who_reads_waits_until_what_was_accepted_before_is_written() {
         let unsettled = Unsettled::default();
-        let all = ReadTarget::Range(RingRange::ALL);
-        let [one, other] = [1, 2].map(|number| ReadTarget::Keys(vec![key(number)]));
-        let is_over = |target| unsettled.written(TABLE, target).now_or_never().is_some();
-        assert!(is_over(&all) && is_over(&one));
+        let (all, other) = (ReadTarget::Range(RingRange::ALL), ReadTarget::Keys(vec![key(2)]));
+        let now = |target: &ReadTarget| unsettled.written(TABLE, target).now_or_never();
+        assert_eq!((now(&all), now(&one())), (Some(Ok(())), Some(Ok(()))));
         unsettled.take_in(accepts(7), &key(1));
-        assert!(is_over(&other) && !is_over(&one) && !is_over(&all));
-        let mut waiting = Box::pin(unsettled.written(TABLE, &one));
+        assert_eq!((now(&other), now(&one()), now(&all)), (Some(Ok(())), None, None));
+        let target = one();
+        let mut waiting = Box::pin(unsettled.written(TABLE, &target));
         assert!(waiting.as_mut().now_or_never().is_none());
-        unsettled.take_in(accepts(8), &key(1));
-        assert!(waiting.now_or_never().is_some(), "the later one came behind the read");
-        assert!(!is_over(&one));
-        unsettled.forget(TABLE);
-        assert!(is_over(&all));
+        unsettled.take_in(accepts_again(8, 8, Some(7)), &key(1));
+        assert_eq!(waiting.now_or_never(), Some(Ok(())), "it was written with the next one");
+        assert_eq!(now(&one()), None, "which is not");
+        unsettled.take_in(writes(8), &key(1));
+        assert_eq!(now(&all), Some(Ok(())));
+    }
+
+    /// The round that makes it good takes some time before it is written.
+    #[test]
+    fn who_waits_goes_on_when_the_same_is_proposed_anew() {
+        let (unsettled, target) = (Unsettled::default(), one());
+        unsettled.take_in(accepts(7), &key(1));
+        let mut waiting = Box::pin(unsettled.written(TABLE, &target));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        unsettled.take_in(accepts_again(9, 7, None), &key(1));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        unsettled.take_in(writes(9), &key(1));
+        assert_eq!(waiting.now_or_never(), Some(Ok(())));
+        assert!(!unsettled.may_have(TABLE, &key(1)));
+    }
+
+    /// It may have been chosen, and written elsewhere: after another replica was read for the same answer.
+    #[test]
+    fn who_waits_for_what_is_replaced_is_told() {
+        for later in [accepts(8), writes(8)] {
+            let (unsettled, target) = (Unsettled::default(), one());
+            unsettled.take_in(accepts(7), &key(1));
+            let mut waiting = Box::pin(unsettled.written(TABLE, &target));
+            assert!(waiting.as_mut().now_or_never().is_none());
+            unsettled.take_in(later, &key(1));
+            assert_eq!(waiting.now_or_never(), Some(Err(Replaced)), "{later:?}");
+        }
+        let unsettled = Unsettled::default();
+        unsettled.take_in(accepts(7), &key(1));
+        unsettled.give_up(TABLE, &key(1));
+        assert!(!unsettled.may_have(TABLE, &key(1)));
     }
 
     #[test]
     fn any_partition_may_be_one_until_it_is_known_what_an_earlier_run_has_left() {
-        let unsettled = Unsettled::default();
+        let (unsettled, all) = (Unsettled::default(), ReadTarget::Range(RingRange::ALL));
         unsettled.note_unknown();
-        let one = ReadTarget::Keys(vec![key(1)]);
         assert!(unsettled.may_have(TABLE, &key(1)));
-        let mut waiting = Box::pin(unsettled.written(TABLE, &one));
+        assert_eq!(unsettled.written(TABLE, &one()).now_or_never(), Some(Ok(())), "it was looked for");
+        let mut waiting = Box::pin(unsettled.written(TABLE, &all));
         assert!(waiting.as_mut().now_or_never().is_none());
         unsettled.note_known();
         assert!(waiting.now_or_never().is_some() && !unsettled.may_have(TABLE, &key(1)));
@@ -267,9 +368,12 @@ mod tests {
     async fn what_is_old_is_told_once_for_as_long() {
         let (unsettled, age) = (Unsettled::default(), Duration::from_secs(1));
         for number in 0..5 {
-            unsettled.add(TABLE, &key(number), 7);
+            unsettled.add(TABLE, &key(number), 7, Uuid::nil());
         }
         assert!(unsettled.take_old(age, 3).is_empty());
+        let has = |moment| unsettled.has_from_before(TABLE, &key(0), moment);
+        let now = Instant::now();
+        assert_eq!([now, now - age].map(has), [true, false]);
         tokio::time::advance(age).await;
         assert_eq!([3, 3, 3].map(|most| unsettled.take_old(age, most).len()), [3, 2, 0]);
         tokio::time::advance(age).await;
