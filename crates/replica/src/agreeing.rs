@@ -18,7 +18,7 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use read::{ReadCommand, ReadTarget};
+use read::{ReadCommand, ReadPage, ReadTarget};
 use rows::{
     CellRef, Clustering, ClusteringBuilder, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey,
     Row, RowBuilder,
@@ -38,6 +38,7 @@ use crate::paxos::{
     Ballot, PaxosAnswer, PaxosRequest, Phase, Promise, Proposal, Proposing, Seen, proposal, put_proposal,
 };
 use crate::request::Wanted;
+use crate::service::Sight;
 use crate::service::check_mutations;
 
 /// The least that a state is kept, in seconds; as long as the tombstones of its table if those are kept longer. As in
@@ -198,21 +199,20 @@ impl PaxosLog {
     }
 
     /// The state of a partition.
-    pub(crate) async fn read(
-        &self,
-        shard: &ShardHandle,
-        table: TableId,
-        key: &PartitionKey,
-    ) -> Result<State, Failure> {
+    async fn read(&self, shard: &ShardHandle, table: TableId, key: &PartitionKey) -> Result<State, Failure> {
         let command = self.command(key, table, shard.local().now_seconds());
-        let page = shard.read(shard.shards().owner(key.token), &command).await;
+        self.state_in(shard.read(shard.shards().owner(key.token), &command).await)
+    }
+
+    /// The state that was read by [`PaxosLog::command`].
+    pub(crate) fn state_in(&self, page: Result<ReadPage, StorageError>) -> Result<State, Failure> {
         let page = page.map_err(|error| Failure::from(&error))?;
         let row = page.partitions.first().and_then(|partition| partition.rows.first());
         row.map_or_else(|| Ok(State::default()), |row| self.state(row))
     }
 
     /// What reads the state of a partition.
-    fn command(&self, key: &PartitionKey, table: TableId, now: u32) -> ReadCommand {
+    pub(crate) fn command(&self, key: &PartitionKey, table: TableId, now: u32) -> ReadCommand {
         let target = ReadTarget::Keys(vec![key.clone()]);
         let mut command = ReadCommand::new(Arc::clone(&self.table), target, now);
         let slice = rows::Slice::prefix(clustering_of(table));
@@ -381,7 +381,7 @@ async fn sees(
         let of = shard.local().with_schema(|schema| schema.table_by_id(table).cloned());
         let of = of.ok_or(Failure::NoTable { table })?;
         check_read(&read, &of)?;
-        match crate::service::look(shard, Wanted::Digest, read.into_command(of)).await {
+        match crate::service::look(shard, Wanted::Digest, Sight::Now, read.into_command(of)).await {
             Answer::Digest(digest) if digest == one.digest => {}
             Answer::Failed(failure) => return Err(failure),
             _ => return Ok(false),

@@ -147,23 +147,16 @@ pub async fn recall_accepted(shard: &Rc<Shard>) -> Result<(), Failure> {
 /// # Errors
 /// The log of agreements can not be read.
 pub(crate) async fn recall_accepted_of(
-    shard: &ShardHandle,
+    shard: &Shard,
     table: TableId,
     keys: &[PartitionKey],
 ) -> Result<(), Failure> {
+    let log = shard.with_schema(|schema| PaxosLog::of(schema, table))?;
     for key in keys {
-        let owner = shard.shards().owner(key.token);
-        let failed = |error: StorageError| Failure::from(&error);
-        let is_unknown = |shard: Rc<Shard>| async move { unsettled(&shard).is_unknown() };
-        if !shard.ask(owner, is_unknown).await.map_err(failed)? {
-            continue;
-        }
-        let log = shard.local().with_schema(|schema| PaxosLog::of(schema, table))?;
-        let state = log.read(shard, table, key).await?;
+        let command = log.command(key, table, shard.now_seconds());
+        let state = log.state_in(shard.read(&command).await)?;
         if let Some(accepted) = Accepted::of(table, state) {
-            let key = key.clone();
-            let add = move |shard: Rc<Shard>| async move { accepted.add_to(&shard, &key) };
-            shard.ask(owner, add).await.map_err(failed)?;
+            accepted.add_to(shard, key);
         }
     }
     Ok(())

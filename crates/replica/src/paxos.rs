@@ -273,7 +273,7 @@ impl PaxosRequest {
     }
 
     /// All changes that it brings.
-    pub fn mutations(&self) -> impl Iterator<Item = &Mutation> {
+    pub(crate) fn mutations(&self) -> impl Iterator<Item = &Mutation> {
         let (known, last) = match &self.phase {
             Phase::Prepare(_) => (None, None),
             Phase::Propose(Proposing { proposal, known, .. }) => (known.as_ref(), Some(proposal)),

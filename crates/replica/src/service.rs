@@ -14,7 +14,9 @@ use rows::{Mutation, PartitionKey};
 use runtime::Plant;
 use schema::{Schema, TableId};
 use stdx::index_set::IndexSet;
-use storage::{HashedRow, LookupsSent, Replaced, Shard, ShardHandle, StorageError, Unit, Wait, outdated};
+use storage::{
+    HashedRow, LookupsSent, Replaced, Shard, ShardHandle, StorageError, Unit, Wait, outdated, unsettled,
+};
 use tokio::time::timeout;
 
 use crate::agreeing::agree;
@@ -223,42 +225,48 @@ impl Gathered {
     }
 }
 
+/// What a read sees of what its node has accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// What is written now.
+    Now,
+    /// All of it: it waits until that is written.
+    Accepted,
+}
+
 /// Reads from the shards that have what is asked for.
 pub async fn read(shard: &ShardHandle, wanted: Wanted, command: ReadCommand) -> Answer {
-    let waits = wanted != Wanted::Rows && !shard.local().runtime().plants.has(Plant::AcceptedUnheeded);
-    if waits && let Err(failure) = accepted_written(shard, &command).await {
-        return Answer::Failed(failure);
-    }
-    look(shard, wanted, command).await
+    let is_unheeded = shard.local().runtime().plants.has(Plant::AcceptedUnheeded);
+    let sight = if wanted == Wanted::Rows || is_unheeded { Sight::Now } else { Sight::Accepted };
+    look(shard, wanted, sight, command).await
 }
 
-/// What the shards have now.
-pub(crate) async fn look(shard: &ShardHandle, wanted: Wanted, command: ReadCommand) -> Answer {
+/// What the shards have.
+pub(crate) async fn look(shard: &ShardHandle, wanted: Wanted, sight: Sight, command: ReadCommand) -> Answer {
     let looked = match (owners_of(shard, &command).as_slice(), wanted) {
         ([owner], Wanted::Rows | Wanted::WrittenRows) => {
-            rows_of(shard, *owner, command).await.map(Answer::Rows)
+            rows_of(shard, *owner, sight, command).await.map(Answer::Rows)
         }
-        ([owner], Wanted::Digest) => digest_of(shard, *owner, command).await.map(Answer::Digest),
-        (owners, wanted) => look_at_several(shard, owners, wanted, command).await,
+        ([owner], Wanted::Digest) => digest_of(shard, *owner, sight, command).await.map(Answer::Digest),
+        (owners, wanted) => look_at_several(shard, owners, wanted, sight, command).await,
     };
-    looked.unwrap_or_else(|error| Answer::Failed(Failure::from(&error)))
+    looked.unwrap_or_else(Answer::Failed)
 }
 
-/// Waits until what was accepted of these rows is written.
-async fn accepted_written(shard: &ShardHandle, command: &ReadCommand) -> Result<(), Failure> {
-    if let ReadTarget::Keys(keys) = &command.target {
-        recall_accepted_of(shard, command.table.id(), keys).await?;
+/// Waits, on the shard that has these rows, until what was accepted of them is written.
+async fn accepted_written(shard: &Shard, command: &ReadCommand) -> Result<(), Failure> {
+    let (table, unsettled) = (command.table.id(), unsettled(shard));
+    if let ReadTarget::Keys(keys) = &command.target
+        && unsettled.is_unknown()
+    {
+        recall_accepted_of(shard, table, keys).await?;
     }
-    let owners = owners_of(shard, command);
-    let waits = join_all(owners.iter().map(|owner| shard.accepted_written(*owner, command)));
-    let other = |what: &str| Failure::Other { what: what.to_owned() };
-    let Ok(waited) = timeout(WRITTEN_WITHIN, waits).await else {
-        return Err(other("a conditional change of the partition is neither written nor given up"));
+    let what = match timeout(WRITTEN_WITHIN, unsettled.written(table, &command.target)).await {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(Replaced)) => "a conditional change of the partition was written elsewhere",
+        Err(_) => "a conditional change of the partition is neither written nor given up",
     };
-    waited.into_iter().try_for_each(|waited| {
-        let replaced = |Replaced| other("a conditional change of the partition was written elsewhere");
-        waited.map_err(|error| Failure::from(&error))?.map_err(replaced)
-    })
+    Err(Failure::Other { what: what.to_owned() })
 }
 
 /// The shards that may have what is asked for: one for a key.
@@ -276,36 +284,52 @@ async fn look_at_several(
     shard: &ShardHandle,
     owners: &[usize],
     wanted: Wanted,
+    sight: Sight,
     command: ReadCommand,
-) -> Result<Answer, StorageError> {
+) -> Result<Answer, Failure> {
     let mut part = command.clone();
     part.limits.bytes_max /= owners.len().max(1);
-    let reads = owners.iter().map(|owner| rows_of(shard, *owner, part.clone()));
+    let reads = owners.iter().map(|owner| rows_of(shard, *owner, sight, part.clone()));
     let pages = join_all(reads).await.into_iter().collect::<Result<Vec<_>, _>>()?;
     // Each has counted its tombstones, and the thresholds were theirs.
     let thresholds = TombstoneThresholds::NONE;
-    Ok(match wanted {
+    let merged = match wanted {
         Wanted::Rows | Wanted::WrittenRows => {
-            Answer::Rows(merge_answers(&command, pages, UnfilteredRows::new(&command, thresholds))?)
+            merge_answers(&command, pages, UnfilteredRows::new(&command, thresholds)).map(Answer::Rows)
         }
         Wanted::Digest => {
-            Answer::Digest(merge_answers(&command, pages, Digester::new(&command, thresholds))?)
+            merge_answers(&command, pages, Digester::new(&command, thresholds)).map(Answer::Digest)
         }
-    })
+    };
+    merged.map_err(|error| Failure::from(&StorageError::from(error)))
 }
 
 async fn rows_of(
     shard: &ShardHandle,
     owner: usize,
+    sight: Sight,
     command: ReadCommand,
-) -> Result<UnfilteredPage, StorageError> {
-    shard.ask(owner, move |shard: Rc<Shard>| async move { shard.read_unfiltered(&command).await }).await?
+) -> Result<UnfilteredPage, Failure> {
+    let read = move |shard: Rc<Shard>| async move {
+        if sight == Sight::Accepted {
+            accepted_written(&shard, &command).await?;
+        }
+        shard.read_unfiltered(&command).await.map_err(|error| Failure::from(&error))
+    };
+    shard.ask(owner, read).await.map_err(|error| Failure::from(&error))?
 }
 
 async fn digest_of(
     shard: &ShardHandle,
     owner: usize,
+    sight: Sight,
     command: ReadCommand,
-) -> Result<PageDigest, StorageError> {
-    shard.ask(owner, move |shard: Rc<Shard>| async move { shard.read_digest(&command).await }).await?
+) -> Result<PageDigest, Failure> {
+    let read = move |shard: Rc<Shard>| async move {
+        if sight == Sight::Accepted {
+            accepted_written(&shard, &command).await?;
+        }
+        shard.read_digest(&command).await.map_err(|error| Failure::from(&error))
+    };
+    shard.ask(owner, read).await.map_err(|error| Failure::from(&error))?
 }

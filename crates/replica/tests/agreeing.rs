@@ -1,28 +1,31 @@
 //! A replica that is asked by bytes to promise, to accept, and to write what was chosen.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::FutureExt;
 use read::{ReadCommand, ReadTarget};
 use replica::{
-    Answer, Asked, Ballot, Committed, CommittedIn, PaxosAnswer, PaxosRequest, Phase, PlannedOn, Promise,
-    Proposal, Proposing, Request, Wanted, carry_out, recall_accepted,
+    Answer, Ballot, Committed, CommittedIn, PaxosAnswer, PaxosRequest, Phase, Promise, Proposal, Proposing,
+    Request, Wanted, recall_accepted,
 };
 use rows::{
     CellRef, Clustering, ColumnData, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey,
     RowBuilder, Unfiltered,
 };
-use runtime::{ManualClock, MemoryDisk, Runtime};
+use runtime::MemoryDisk;
 use schema::{
     ClusteringOrder, ColumnId, ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId,
 };
-use storage::{Directory, LocalShards, StorageOptions};
+use storage::LocalShards;
 use types::CqlType;
 use uuid::Uuid;
 
-const PLANNED_ON: PlannedOn = PlannedOn { schema_epoch: 7, truncated_at: 0, ring_epoch: 0 };
+use common::{ask, run};
+
 const PROPOSER: Uuid = Uuid::from_u128(5);
 
 fn id(number: u128) -> TableId {
@@ -68,20 +71,11 @@ fn schema() -> Arc<Schema> {
 }
 
 async fn start(disk: &Arc<MemoryDisk>) -> LocalShards {
-    let mut runtime = Runtime::in_memory(Arc::clone(disk) as _, 1);
-    runtime.clock = Arc::new(ManualClock::default());
-    let options = StorageOptions { segment_bytes: 64 << 10, ..StorageOptions::new("/node", 2, 32 << 20) };
-    let directory = Directory::open(&runtime, options).expect("opens");
-    let node = directory.recover(&schema()).expect("recovers").start_local(&schema()).expect("starts");
+    let node = common::start(disk, 1, &schema());
     for handle in node.handles() {
         recall_accepted(handle.local()).await.expect("what was accepted can be read");
     }
     node
-}
-
-fn run(story: impl Future<Output = ()>) {
-    let tokio = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    tokio::task::LocalSet::new().block_on(&tokio.expect("a runtime"), story);
 }
 
 fn key() -> PartitionKey {
@@ -111,16 +105,6 @@ fn proposal(number: i32) -> Box<Proposal> {
 fn propose(number: i32, known: Option<Box<Proposal>>) -> Phase {
     let (proposal, next, seen) = (proposal(number), ballot(number.into()).next(), Vec::new());
     Phase::Propose(Proposing { proposal, next, known, seen })
-}
-
-async fn ask(node: &LocalShards, put: impl FnOnce(&mut BytesMut)) -> Answer {
-    let mut body = BytesMut::new();
-    Asked::begin(PLANNED_ON, &mut body);
-    put(&mut body);
-    let answer = carry_out(&node.handles()[0], Asked::read(body.freeze()).expect("as it was put")).await;
-    let mut out = BytesMut::new();
-    answer.put(&mut out);
-    Answer::read(out.freeze()).expect("as it was put")
 }
 
 async fn say(node: &LocalShards, phase: Phase) -> PaxosAnswer {

@@ -1,22 +1,25 @@
 //! A node that is asked by bytes to count.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use read::{ReadCommand, ReadTarget};
-use replica::{Answer, Asked, Failure, PlannedOn, Request, carry_out};
+use replica::{Answer, Failure, Request};
 use rows::{
     CellRef, Clustering, ColumnData, DeletionTime, Liveness, Mutation, MutationBuilder, PartitionKey,
     RowBuilder, counter_value,
 };
-use runtime::{ManualClock, MemoryDisk, Runtime};
+use runtime::MemoryDisk;
 use schema::{ColumnId, ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId};
-use storage::{Directory, LocalShards, StorageOptions, Unit};
+use storage::{LocalShards, Unit};
 use types::CqlType;
 use uuid::Uuid;
 
-const PLANNED_ON: PlannedOn = PlannedOn { schema_epoch: 7, truncated_at: 0, ring_epoch: 0 };
+use common::{ask, run};
+
 const N: ColumnId = ColumnId(1);
 
 fn table() -> Arc<Table> {
@@ -39,16 +42,7 @@ fn schema() -> Arc<Schema> {
 
 /// A node; its id follows from the seed.
 fn start(seed: u64) -> LocalShards {
-    let mut runtime = Runtime::in_memory(Arc::new(MemoryDisk::new()), seed);
-    runtime.clock = Arc::new(ManualClock::default());
-    let options = StorageOptions { segment_bytes: 64 << 10, ..StorageOptions::new("/node", 2, 32 << 20) };
-    let directory = Directory::open(&runtime, options).expect("opens");
-    directory.recover(&schema()).expect("recovers").start_local(&schema()).expect("starts")
-}
-
-fn run(story: impl Future<Output = ()>) {
-    let tokio = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    tokio::task::LocalSet::new().block_on(&tokio.expect("a runtime"), story);
+    common::start(&Arc::new(MemoryDisk::new()), seed, &schema())
 }
 
 fn key() -> PartitionKey {
@@ -66,16 +60,6 @@ fn mutation(path: &[u8], value: &[u8]) -> Mutation {
 
 fn increment(more: i64) -> Mutation {
     mutation(&CellRef::increment_path(0), &more.to_be_bytes())
-}
-
-async fn ask(node: &LocalShards, put: impl FnOnce(&mut BytesMut)) -> Answer {
-    let mut body = BytesMut::new();
-    Asked::begin(PLANNED_ON, &mut body);
-    put(&mut body);
-    let answer = carry_out(&node.handles()[0], Asked::read(body.freeze()).expect("as it was put")).await;
-    let mut out = BytesMut::new();
-    answer.put(&mut out);
-    Answer::read(out.freeze()).expect("as it was put")
 }
 
 async fn value(node: &LocalShards) -> i64 {

@@ -15,8 +15,7 @@ use stdx::index_set::IndexSet;
 
 use crate::shard::{VisitingRead, VisitingWrite, claims, counting, write_units};
 use crate::{
-    Claim, HashedRow, Lookups, LookupsSent, Outcomes, Replaced, Settles, Shard, ShardHandle, StorageError,
-    Unit, Wait, unsettled,
+    Claim, HashedRow, Lookups, LookupsSent, Outcomes, Settles, Shard, ShardHandle, StorageError, Unit, Wait,
 };
 use read::{ReadCommand, ReadPage};
 
@@ -239,20 +238,6 @@ impl ShardHandle {
     /// The log failed; `ShardBusy` or `ShardGone`.
     pub async fn claimed_settled(&self, owner: usize) -> Result<(), StorageError> {
         self.ask(owner, |shard: Rc<Shard>| async move { claims::claimed_settled(&shard).await }).await?
-    }
-
-    /// Waits until that owner has written what it has accepted so far of what is read: see [`crate::Unsettled`].
-    ///
-    /// # Errors
-    /// `ShardBusy` or `ShardGone`; or [`Replaced`].
-    pub async fn accepted_written(
-        &self,
-        owner: usize,
-        command: &ReadCommand,
-    ) -> Result<Result<(), Replaced>, StorageError> {
-        let (table, target) = (command.table.id(), command.target.clone());
-        let wait = move |shard: Rc<Shard>| async move { unsettled(&shard).written(table, &target).await };
-        self.ask(owner, wait).await
     }
 
     #[expect(unsafe_code, reason = "visits ask for a promise that the compiler cannot check")]
