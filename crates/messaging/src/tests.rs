@@ -242,6 +242,13 @@ fn who_has_not_joined_yet_knows_no_cluster_id() {
     assert_eq!(acceptor.map(|met| met.cluster_id), Ok(None));
 }
 
+/// It had more of them when it was heard of.
+#[test]
+fn a_shard_that_a_node_has_no_more_is_another_one() {
+    let (_, acceptor) = meet(&identity(1), &identity(2), Purpose::Shard { from: 0, to: 3 }, None);
+    assert_eq!(acceptor.map(|met| met.purpose), Ok(TO_SHARD_1));
+}
+
 #[test]
 fn who_does_not_belong_together_is_told_why() {
     let other = identity(2);
@@ -250,7 +257,6 @@ fn who_does_not_belong_together_is_told_why() {
         (Identity { cluster_id: Some(Uuid::from_u128(98)), ..identity(1) }, TO_SHARD_1, Reason::ClusterId),
         (identity(2), TO_SHARD_1, Reason::Itself),
         (Identity { secret: None, ..identity(1) }, TO_SHARD_1, Reason::Secret),
-        (identity(1), Purpose::Shard { from: 0, to: 2 }, Reason::Shard),
     ];
     for (connects, purpose, expected) in cases {
         let (initiator, acceptor) = meet(&connects, &other, purpose, None);

@@ -311,7 +311,7 @@ fn check_token_count(candidate: &Candidate) -> Result<(), Refusal> {
     }
 }
 
-/// Is it what it was, whatever its addresses?
+/// Is it what it was, whatever its addresses and however many shards it has?
 pub(crate) fn check_same(member: &Candidate, candidate: &Candidate) -> Result<(), Refusal> {
     let (was, is) = (fixed(member), fixed(candidate));
     if was == is {
@@ -323,8 +323,8 @@ pub(crate) fn check_same(member: &Candidate, candidate: &Candidate) -> Result<()
 
 /// What of a member stays, in words.
 fn fixed(candidate: &Candidate) -> String {
-    let Candidate { data_center, rack, shard_count, num_tokens, .. } = candidate;
-    format!("{data_center}, {rack}, with {shard_count} shards and num_tokens {num_tokens}")
+    let Candidate { data_center, rack, num_tokens, .. } = candidate;
+    format!("{data_center}, {rack}, with num_tokens {num_tokens}")
 }
 
 fn bad_candidate(error: ring::RingError) -> Refusal {

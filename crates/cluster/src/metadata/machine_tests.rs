@@ -204,6 +204,22 @@ fn the_place_of_another_one_than_was_found_dead_is_not_taken() {
 }
 
 #[test]
+fn a_member_may_have_another_number_of_shards() {
+    let mut ring = Ring::founded();
+    let more = Candidate { shard_count: 3, ..candidate(1) };
+    let shards = |ring: &Ring| ring.machine.members().expect("a ring").list()[0].candidate.shard_count;
+    ring.propose(Command::Present { presences: [(more.host_id, more.presence())].into() }).expect("it has");
+    assert_eq!(shards(&ring), 3);
+    // As an earlier program says it.
+    let silent = Presence { shard_count: None, ..candidate(1).presence() };
+    assert!(!serde_json::to_string(&silent).expect("JSON").contains("shard_count"));
+    ring.propose(Command::Present { presences: [(more.host_id, silent)].into() }).expect("it is there");
+    assert_eq!(shards(&ring), 3);
+    ring.propose(Command::Join { candidate: candidate(1) }).expect("it is a member");
+    assert_eq!(shards(&ring), candidate(1).shard_count, "that of one that asks to be one again");
+}
+
+#[test]
 fn a_replacement_says_who_was_found_dead_only_where_all_look_at_it() {
     let mut ring = Ring::founded();
     let earlier = Candidate { history_version: 1, ..candidate(1) };

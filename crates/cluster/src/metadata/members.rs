@@ -50,6 +50,10 @@ pub struct Presence {
     /// Which forms of the history its program knows.
     #[serde(default = "first_version")]
     pub history_version: u16,
+    /// How many shards it has; a program that keeps their number does not say it, and passes it over. So whoever has
+    /// only such a member's word for it may ask for a shard that is not there, and is answered by another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard_count: Option<u16>,
 }
 
 /// A member of the ring.
@@ -350,12 +354,14 @@ impl Candidate {
 
     /// What of it may be another one when it starts again.
     pub fn presence(&self) -> Presence {
-        let Candidate { address, cql_address, history_version, .. } = *self;
-        Presence { address, cql_address, history_version }
+        let Candidate { address, cql_address, history_version, shard_count, .. } = *self;
+        Presence { address, cql_address, history_version, shard_count: Some(shard_count) }
     }
 
-    fn set_presence(&mut self, Presence { address, cql_address, history_version }: Presence) {
+    fn set_presence(&mut self, presence: Presence) {
+        let Presence { address, cql_address, history_version, shard_count } = presence;
         (self.address, self.cql_address, self.history_version) = (address, cql_address, history_version);
+        self.shard_count = shard_count.unwrap_or(self.shard_count);
     }
 
     fn newcomer(&self) -> Newcomer {

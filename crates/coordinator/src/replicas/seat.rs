@@ -62,6 +62,7 @@ struct Seen {
 /// A connection of this shard to one of another node.
 struct Connection {
     address: SocketAddr,
+    purpose: Purpose,
     peer: Peer,
     latencies: Rc<Latencies>,
     task: JoinHandle<()>,
@@ -271,7 +272,8 @@ impl RingSeat {
         let is_ghost = |connection: &Connection| {
             connection.address != address && !self.has_planted(Plant::GhostAddressKept)
         };
-        if open.get(&host_id).is_none_or(is_ghost) {
+        let is_other = |connection: &Connection| connection.purpose != self.purpose_to(member);
+        if open.get(&host_id).is_none_or(|connection| is_ghost(connection) || is_other(connection)) {
             open.insert(host_id, self.connect(member));
         }
         let connection = &open[&host_id];
@@ -284,13 +286,19 @@ impl RingSeat {
         self.shard.local().runtime().plants.has(plant)
     }
 
-    fn connect(&self, member: &Member) -> Connection {
+    /// Shards that have one number are connected, as far as there are as many.
+    fn purpose_to(&self, member: &Member) -> Purpose {
         let from = u16::try_from(self.shard.local().index()).unwrap_or(u16::MAX);
+        Purpose::Shard { from, to: from % member.candidate.shard_count.max(1) }
+    }
+
+    fn connect(&self, member: &Member) -> Connection {
+        let purpose = self.purpose_to(member);
         let (address, host_id) = (member.candidate.address, member.candidate.host_id);
         let options = PeerOptions {
             address,
             host_id: Some(host_id),
-            purpose: Purpose::Shard { from, to: from % member.candidate.shard_count.max(1) },
+            purpose,
             unsent_bytes_max: UNSENT_BYTES_MAX,
             asked_count_max: ASKED_COUNT_MAX,
         };
@@ -300,7 +308,7 @@ impl RingSeat {
         let (network, random) = (runtime.network.clone(), Arc::clone(&runtime.random));
         let run = peer.clone().run(network, random, Rc::clone(&self.node), ended);
         let task = runtime::spawn_local("connection to another node", run);
-        Connection { address, peer, latencies: Rc::default(), task }
+        Connection { address, purpose, peer, latencies: Rc::default(), task }
     }
 }
 

@@ -33,11 +33,21 @@ pub enum Purpose {
     Shard {
         /// The shard that connects.
         from: u16,
-        /// The shard that is to answer.
+        /// The shard that is to answer. Of a node that has fewer by now it is another one, counted around.
         to: u16,
     },
     /// What must not wait behind requests: agreement and liveness.
     Urgent,
+}
+
+impl Purpose {
+    /// On a node of so many shards: it may have been started with another number since this was chosen.
+    pub(super) fn among(self, shard_count: u16) -> Purpose {
+        match self {
+            Purpose::Shard { from, to } => Purpose::Shard { from, to: to % shard_count.max(1) },
+            Purpose::Urgent => Purpose::Urgent,
+        }
+    }
 }
 
 /// Who connects, and what for.
@@ -84,7 +94,7 @@ pub enum Reason {
     Itself,
     /// One of the two has a secret and the other has none, or another.
     Secret,
-    /// There is no such shard.
+    /// There is no such shard, to a program of an earlier version.
     Shard,
     /// What they say must be encrypted, and was not.
     Encryption,

@@ -253,7 +253,7 @@ impl<'a> Acceptor<'a> {
         let established = Established {
             version,
             is_compressing: welcome.is_compressing,
-            purpose: hello.purpose,
+            purpose: hello.purpose.among(self.identity.shard_count),
             host_id: hello.host_id,
             incarnation: hello.incarnation,
             shard_count: hello.shard_count,
@@ -291,12 +291,7 @@ impl<'a> Acceptor<'a> {
         if hello.has_secret != identity.secret.is_some() {
             return refusing(Reason::Secret, "one of the two nodes has a secret and the other has none");
         }
-        match hello.purpose {
-            Purpose::Shard { to, .. } if to >= identity.shard_count => {
-                refusing(Reason::Shard, format!("there is no shard {to}, only {}", identity.shard_count))
-            }
-            _ => Ok(version),
-        }
+        Ok(version)
     }
 
     fn check_proof(&self, said: &[Bytes; 2], proof: &Proof) -> Result<(), HandshakeError> {

@@ -74,6 +74,9 @@ enum ClusterCommand {
         /// Delete what it has written first: an empty node takes its place, and serves once it has its rows
         #[arg(long)]
         replace: bool,
+        /// With so many shards from now on
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+        shards: Option<u16>,
     },
     /// Cut two nodes off from each other
     Cut {
@@ -128,8 +131,12 @@ fn execute(arguments: &ClusterArguments, out: &mut impl Write) -> Result<(), Clu
         .map_err(|source| ClusterError::file("find", &arguments.data_dir, source))?;
     match &arguments.command {
         ClusterCommand::Up(wanted) => up::up(directory, wanted, out),
-        ClusterCommand::Start { node, replace: false } => up::start(directory, node.number, out),
-        ClusterCommand::Start { node, replace: true } => up::replace(directory, node.number, out),
+        ClusterCommand::Start { node, replace: false, shards } => {
+            up::start(directory, node.number, *shards, out)
+        }
+        ClusterCommand::Start { node, replace: true, shards } => {
+            up::replace(directory, node.number, *shards, out)
+        }
         ClusterCommand::Down { remove } => down::down(directory, *remove, out),
         ClusterCommand::Status => status::print(directory, out),
         ClusterCommand::Kill(node) => harm::kill(directory, node.number, out),

@@ -60,24 +60,40 @@ fn known_cluster(
     }
 }
 
-/// Starts one node that is down.
-pub(super) fn start(directory: &Path, number: usize, out: &mut impl Write) -> Result<(), ClusterError> {
-    let (claim, mut cluster) = with_node_down(directory, number)?;
+/// Starts one node that is down, with another number of shards if one is given.
+pub(super) fn start(
+    directory: &Path,
+    number: usize,
+    shards: Option<u16>,
+    out: &mut impl Write,
+) -> Result<(), ClusterError> {
+    let (claim, mut cluster) = with_node_down(directory, number, shards)?;
     bring_up(&claim, &mut cluster, &[number], out)
 }
 
-/// A cluster of which that node is down.
-fn with_node_down(directory: &Path, number: usize) -> Result<(Claim, Description), ClusterError> {
-    let (claim, cluster) = Claim::with_cluster(directory)?;
-    match cluster.node(number)?.runs() {
-        true => Err(ClusterError::Running(number)),
-        false => Ok((claim, cluster)),
+/// A cluster of which that node is down, and is to have so many shards.
+fn with_node_down(
+    directory: &Path,
+    number: usize,
+    shards: Option<u16>,
+) -> Result<(Claim, Description), ClusterError> {
+    let (claim, mut cluster) = Claim::with_cluster(directory)?;
+    let node = cluster.node_mut(number)?;
+    if node.runs() {
+        return Err(ClusterError::Running(number));
     }
+    node.shards = shards.unwrap_or(node.shards);
+    Ok((claim, cluster))
 }
 
 /// Starts one node that is down, without its disk, in its own place.
-pub(super) fn replace(directory: &Path, number: usize, out: &mut impl Write) -> Result<(), ClusterError> {
-    let (claim, mut cluster) = with_node_down(directory, number)?;
+pub(super) fn replace(
+    directory: &Path,
+    number: usize,
+    shards: Option<u16>,
+    out: &mut impl Write,
+) -> Result<(), ClusterError> {
+    let (claim, mut cluster) = with_node_down(directory, number, shards)?;
     cluster.node_mut(number)?.replaces_itself = true;
     // First: a node that finds its directory empty does not come in otherwise.
     claim.save(&cluster)?;
