@@ -12,6 +12,7 @@
 //!                                                ├─ cut off ──────► the same
 //!                                                ├─ away for 60 s ► what it has missed is sent, and all are equal
 //!                                                └─ back at once ─► what others may have missed of its writes is sent
+//!   conditional changes alone ───────────────────── kill ─────────► the longest time without one of a partition
 //! ```
 //!
 //! The timer of paused time ticks once a millisecond, so no figure is finer.
@@ -20,8 +21,9 @@
 //! |---|---|
 //! | who sends, and what is noted? | `load.rs` |
 //! | what do the notes say? | `figures.rs` |
-//! | what befalls a node? | `scenes.rs` |
+//! | what befalls a node? | `scenes.rs`, `agreed.rs` |
 
+mod agreed;
 mod figures;
 mod load;
 mod scenes;

@@ -13,6 +13,7 @@ use super::super::World;
 use super::super::operator::cells_at;
 use super::super::settle;
 use super::super::visitor::Visitor;
+use super::agreed;
 use super::figures::{read_p99, slow_for, worst_moment};
 use super::load::{Load, Record};
 use super::start;
@@ -23,8 +24,8 @@ use crate::scenario::Violation;
 const PRESSED: usize = 256;
 const PRESSED_FOR: Duration = Duration::from_secs(4);
 /// So long all is well before a node is hit, and so long what becomes of it is watched.
-const BEFORE: Duration = Duration::from_secs(4);
-const WATCHED: Duration = Duration::from_secs(6);
+pub(super) const BEFORE: Duration = Duration::from_secs(4);
+pub(super) const WATCHED: Duration = Duration::from_secs(6);
 /// How long a node is away that has missed much.
 const AWAY: Duration = Duration::from_secs(60);
 /// By then it has got it.
@@ -45,7 +46,7 @@ const LOOKED_AFTER: Duration = Duration::from_millis(500);
 const SETTLED_WITHIN: Duration = Duration::from_secs(2);
 
 /// The node that is hit.
-const HIT: usize = 1;
+pub(super) const HIT: usize = 1;
 
 /// What befalls it.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +71,7 @@ pub(super) async fn play(world: &Rc<World>, load: &Load) -> Result<(), Violation
     }
     missed.extend(be_away(world, load, rate).await?);
     missed.extend(return_at_once(world, load, rate).await?);
+    missed.extend(agreed::play(world).await?);
     match missed.is_empty() {
         true => Ok(()),
         false => Err(Violation::new(missed.join("; "))),
@@ -77,7 +79,7 @@ pub(super) async fn play(world: &Rc<World>, load: &Load) -> Result<(), Violation
 }
 
 /// Tells a figure; says so if it is out of its bound.
-fn tell(world: &World, is_within: bool, what: String) -> Option<String> {
+pub(super) fn tell(world: &World, is_within: bool, what: String) -> Option<String> {
     world.stage.note(format_args!("{what}{}", if is_within { "" } else { ", which misses its bound" }));
     (!is_within).then_some(what)
 }
@@ -165,7 +167,7 @@ impl World {
         }
     }
 
-    async fn kill_one(&self, number: usize) {
+    pub(super) async fn kill_one(&self, number: usize) {
         self.lives.borrow_mut()[number] = None;
         self.marks.borrow_mut()[number] = None;
         self.stage.hosts.kill(number).await;
