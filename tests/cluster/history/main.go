@@ -1,9 +1,10 @@
 // Judges what clients of a ring saw: ring-history FILE. tests/cluster/README.md says what the lines of the file are.
 //
-// A row is a register that keeps the greatest number: a write comes with a timestamp, its number, and the newest one
-// wins whenever it arrives. A deletion has a number, too, and nothing is seen behind it. The history of each row must be
+// A row is a register. Written with a number as its timestamp it keeps the greatest one, and the newest write wins
+// whenever it arrives; a deletion has a number, too, and nothing is seen behind it. Changed by a condition it must show
+// what is expected, and becomes what the change makes of it: another number, or no row. The history of each row must be
 // linearizable: each request seems to be done at one moment between its question and its answer. One without an answer
-// may be done at any moment after its question, or never, which is the same as at the end.
+// may be done at any moment after its question, or never.
 //
 // It exits with 0 when all rows are linearizable, with 1 when one is not (a drawing of it is beside the file), and with
 // 2 when it can not tell.
@@ -32,11 +33,14 @@ type row struct {
 	isThere bool
 }
 
-// request is what a client asked for: a write or a deletion with its number, or a read.
+// request is what a client asked for: a write or a deletion with its number, a read, or a change of what it expected,
+// which was applied, or refused with what was there instead. Of one without an answer nobody knows whether it was done.
 type request struct {
-	row    int64
-	kind   string
-	number int64
+	row      int64
+	kind     string
+	expected row
+	number   row
+	isOpen   bool
 }
 
 var model = porcupine.Model{
@@ -44,23 +48,32 @@ var model = porcupine.Model{
 	Init:      func() any { return row{} },
 	Step: func(state, input, output any) (bool, any) {
 		now, asked := state.(row), input.(request)
-		if asked.kind == "read" {
-			seen := output.(row)
-			return seen.isThere == now.isThere && (!seen.isThere || seen.number == now.number), now
+		switch asked.kind {
+		case "read":
+			return shows(now, asked.number), now
+		case "refusal":
+			return shows(now, asked.number) && !shows(now, asked.expected), now
+		case "change":
+			if shows(now, asked.expected) {
+				return true, asked.number
+			}
+			return asked.isOpen, now
 		}
-		if asked.number > now.number {
-			now = row{asked.number, asked.kind == "write"}
+		if asked.number.number > now.number {
+			now = row{asked.number.number, asked.kind == "write"}
 		}
 		return true, now
 	},
 	DescribeOperation: func(input, output any) string {
 		asked := input.(request)
-		if asked.kind == "read" {
-			return fmt.Sprint("read ", output)
-		}
-		return fmt.Sprint(asked.kind, " ", asked.number)
+		return fmt.Sprint(asked.kind, " ", asked.expected, " ", asked.number)
 	},
 	DescribeState: func(state any) string { return fmt.Sprint(state) },
+}
+
+// shows tells whether that is what a reader of the row sees.
+func shows(now, seen row) bool {
+	return seen.isThere == now.isThere && (!seen.isThere || seen.number == now.number)
 }
 
 func byRow(history []porcupine.Operation) [][]porcupine.Operation {
@@ -129,11 +142,11 @@ func read(path string) ([]porcupine.Operation, error) {
 	return history, nil
 }
 
-// parse reads "row client kind asked answered number", with "-" for an answer that never came and for no row.
+// parse reads "row client kind asked answered expected number", with "-" for an answer that never came and for no row.
 func parse(line string) (operation porcupine.Operation, hasAnswer bool, err error) {
 	words := strings.Fields(line)
-	if len(words) != 6 {
-		return operation, false, fmt.Errorf("%d words instead of 6", len(words))
+	if len(words) != 7 {
+		return operation, false, fmt.Errorf("%d words instead of 7", len(words))
 	}
 	number := func(word string) (value int64) {
 		if err == nil {
@@ -147,17 +160,21 @@ func parse(line string) (operation porcupine.Operation, hasAnswer bool, err erro
 		}
 		return number(word), true
 	}
-	asked := request{row: number(words[0]), kind: words[2]}
+	shown := func(word string) row {
+		value, isThere := orNone(word)
+		return row{value, isThere}
+	}
 	operation.ClientId, operation.Call = int(number(words[1])), number(words[3])
 	operation.Return, hasAnswer = orNone(words[4])
-	value, isThere := orNone(words[5])
-	switch {
-	case asked.kind == "read":
-		operation.Output = row{value, isThere}
-	case (asked.kind == "write" || asked.kind == "delete") && isThere:
-		asked.number = value
+	asked := request{number(words[0]), words[2], shown(words[5]), shown(words[6]), !hasAnswer}
+	switch asked.kind {
+	case "read", "refusal", "change":
+	case "write", "delete":
+		if !asked.number.isThere {
+			return operation, false, fmt.Errorf("'%s' of nothing", asked.kind)
+		}
 	default:
-		return operation, false, fmt.Errorf("'%s' of '%s'", asked.kind, words[5])
+		return operation, false, fmt.Errorf("nobody asks for '%s'", asked.kind)
 	}
 	operation.Input = asked
 	return operation, hasAnswer, err

@@ -10,6 +10,8 @@ use super::{WireError, segment};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Protects against a server that announces a frame we could never hold.
 const FRAME_BYTES_MAX: usize = 1 << 29;
+/// A frame's flag.
+const CUSTOM_PAYLOAD: u8 = 0x04;
 
 /// A value to bind, in its native bytes.
 #[derive(Debug, Clone)]
@@ -30,6 +32,8 @@ pub(crate) struct Request {
     pub(crate) timestamp: Option<i64>,
     pub(crate) keyspace: Option<String>,
     pub(crate) now_in_seconds: Option<i32>,
+    /// The id of the operation, for the custom payload of what is executed.
+    pub(crate) operation: Option<[u8; 16]>,
 }
 
 impl Default for Request {
@@ -43,6 +47,7 @@ impl Default for Request {
             timestamp: None,
             keyspace: None,
             now_in_seconds: None,
+            operation: None,
         }
     }
 }
@@ -110,12 +115,19 @@ impl Connection {
         request: &Request,
     ) -> Result<Response, WireError> {
         let mut body = Vec::new();
+        if let Some(operation) = &request.operation {
+            body.extend_from_slice(&1u16.to_be_bytes());
+            put_string(&mut body, "operation-id");
+            put_bytes(&mut body, operation);
+        }
         put_short_bytes(&mut body, id);
         if self.version >= 5 {
             put_short_bytes(&mut body, result_id);
         }
         self.put_request(&mut body, request);
-        self.exchange(0x0a, &body)
+        let flags = if request.operation.is_some() { CUSTOM_PAYLOAD } else { 0 };
+        self.send_flagged(1, flags, 0x0a, &body)?;
+        self.receive()
     }
 
     fn put_request(&self, body: &mut Vec<u8>, request: &Request) {
@@ -184,8 +196,12 @@ impl Connection {
 
     /// Sends any frame, right or wrong, and does not wait for its answer.
     pub(crate) fn send(&mut self, stream: u16, opcode: u8, body: &[u8]) -> Result<(), WireError> {
+        self.send_flagged(stream, 0, opcode, body)
+    }
+
+    fn send_flagged(&mut self, stream: u16, flags: u8, opcode: u8, body: &[u8]) -> Result<(), WireError> {
         let [high, low] = stream.to_be_bytes();
-        let mut frame = vec![self.version, 0, high, low, opcode];
+        let mut frame = vec![self.version, flags, high, low, opcode];
         put_bytes(&mut frame, body);
         match self.segmented {
             false => self.socket.write_all(&frame)?,

@@ -32,6 +32,19 @@ pub(in crate::ring) struct Lost {
     pub(in crate::ring) what: String,
 }
 
+/// What is asked.
+#[derive(Debug, Default)]
+pub(in crate::ring) struct Asked {
+    /// By its index.
+    pub(in crate::ring) statement: usize,
+    pub(in crate::ring) values: Vec<Vec<u8>>,
+    pub(in crate::ring) timestamp: Option<i64>,
+    /// That of the client, if it is not given.
+    pub(in crate::ring) consistency: Option<u16>,
+    /// The id of the operation: `docs/operation-ids.md`.
+    pub(in crate::ring) operation: Option<[u8; 16]>,
+}
+
 /// See the head of the file.
 pub(in crate::ring) struct Client {
     nodes: Vec<Node>,
@@ -88,8 +101,15 @@ impl Client {
         values: Vec<Vec<u8>>,
         timestamp: Option<i64>,
     ) -> Result<Answer, Lost> {
+        self.ask(Asked { statement, values, timestamp, ..Asked::default() })
+    }
+
+    /// Executes what is asked.
+    pub(in crate::ring) fn ask(&mut self, asked: Asked) -> Result<Answer, Lost> {
+        let Asked { statement, values, timestamp, consistency, operation } = asked;
         let values = values.into_iter().map(|bytes| (None, BoundValue::Bytes(bytes))).collect();
-        let request = Request { values, timestamp, consistency: self.consistency, ..Request::default() };
+        let consistency = consistency.unwrap_or(self.consistency);
+        let request = Request { values, timestamp, consistency, operation, ..Request::default() };
         let began_ms = now_ms();
         let mut refusals = Vec::new();
         self.asked_count += 1;

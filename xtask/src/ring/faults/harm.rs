@@ -81,9 +81,9 @@ impl Harm {
     }
 }
 
-/// Each kind of harm to each node in turn, over and over until the time is up, but once at least, while clients say how
-/// many requests were answered so far. `rest` is how long
-/// a node stays hurt, and how long it then has for itself.
+/// Each kind of harm to each node in turn, over and over until the time is up, but each once at least, while clients
+/// say how many requests were answered so far. `rest` is how long a node stays hurt, and how long it then has for
+/// itself.
 pub(in crate::ring) fn hurt_all(
     ring: &Ring,
     answered_count: &dyn Fn() -> u64,
@@ -91,13 +91,13 @@ pub(in crate::ring) fn hurt_all(
     rest: Duration,
 ) -> Result<Vec<Harm>, Failure> {
     let began = Instant::now();
+    let each = || [2, 3, 1].into_iter().flat_map(|node| KINDS.map(|kind| (node, kind)));
     let mut harms = Vec::new();
-    while harms.is_empty() || began.elapsed() < time {
-        for node in [2, 3, 1] {
-            for kind in KINDS {
-                harms.push(hurt(ring, answered_count, kind, node, rest)?);
-            }
+    for (index, (node, kind)) in each().cycle().enumerate() {
+        if index >= each().count() && began.elapsed() >= time {
+            break;
         }
+        harms.push(hurt(ring, answered_count, kind, node, rest)?);
     }
     Ok(harms)
 }

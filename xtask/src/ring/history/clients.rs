@@ -6,8 +6,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::super::Host;
+use super::super::faults::QUORUM;
 use super::super::faults::client::{Client, now_us};
 use super::super::faults::work::{DELETE, INSERT, SELECT, insert_values, seen, statements_of};
+use super::contenders::{Contender, Game};
 use super::record::{History, Kind, Operation};
 use crate::crash::Dice;
 use crate::report::Failure;
@@ -26,56 +28,92 @@ pub(super) struct Orders {
     pub(super) hosts: Vec<Host>,
     /// Made by [`table`](super::super::faults::work::table).
     pub(super) table: String,
-    pub(super) consistency: u16,
-    /// At a time.
+    /// Rows with one writer, at a time; and as many readers of each.
     pub(super) row_count: u64,
-    /// Of each row, beside its one writer.
     pub(super) reader_count: u64,
+    /// Rows of each game, at a time; and as many contenders of each.
+    pub(super) contended_count: u64,
+    pub(super) contender_count: u64,
+}
+
+/// What a client does with its row.
+#[derive(Clone, Copy)]
+enum Part {
+    Writer,
+    Reader,
+    Contender(Game),
+}
+
+impl Orders {
+    /// What each client does, and which of the rows of a time is its row.
+    fn parts(&self) -> Vec<(Part, u64)> {
+        let mut parts = Vec::new();
+        for place in 0..self.row_count {
+            parts.push((Part::Writer, place));
+            parts.extend((0..self.reader_count).map(|_| (Part::Reader, place)));
+        }
+        let mut place = self.row_count;
+        for game in Game::ALL {
+            for _ in 0..self.contended_count {
+                parts.extend((0..self.contender_count).map(|_| (Part::Contender(game), place)));
+                place += 1;
+            }
+        }
+        assert!(place <= ROW_COUNT_MAX, "the rows of a time have numbers of their own");
+        parts
+    }
 }
 
 /// Clients at work.
 pub(super) struct Clients {
     threads: Vec<JoinHandle<Result<Vec<Operation>, Failure>>>,
-    is_over: Arc<AtomicBool>,
-    answered_count: Arc<AtomicU64>,
+    going: Arc<Going>,
+}
+
+/// Whether clients go on, and how far they are.
+#[derive(Default)]
+struct Going {
+    is_over: AtomicBool,
+    answered_count: AtomicU64,
+}
+
+impl Going {
+    fn is_on(&self) -> bool {
+        !self.is_over.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, is_answered: bool) {
+        self.answered_count.fetch_add(u64::from(is_answered), Ordering::Relaxed);
+    }
 }
 
 impl Clients {
     /// Begins the work.
     pub(super) fn begin(orders: &Orders, seed: u64) -> Clients {
-        let (is_over, answered_count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let began = Instant::now();
+        let (going, began) = (Arc::new(Going::default()), Instant::now());
         let mut threads = Vec::new();
-        for place_of_row in 0..orders.row_count.min(ROW_COUNT_MAX) {
-            for reader in 0..=orders.reader_count {
-                let number = threads.len() as u64;
-                let statements = statements_of(&orders.table);
-                let client = Client::new(&orders.hosts, statements, orders.consistency, number as usize);
-                let watcher = Watcher {
-                    client,
-                    place_of_row,
-                    number,
-                    began,
-                    dice: Dice(seed ^ number << 32),
-                    last: 0,
-                    noted: Vec::new(),
-                };
-                let (is_over, answered_count) = (Arc::clone(&is_over), Arc::clone(&answered_count));
-                let is_writer = reader == 0;
-                threads.push(std::thread::spawn(move || watcher.work(is_writer, &is_over, &answered_count)));
-            }
+        for (number, (part, place_of_row)) in (0..).zip(orders.parts()) {
+            let statements = match part {
+                Part::Contender(game) => game.statements(),
+                Part::Writer | Part::Reader => statements_of(&orders.table),
+            };
+            let client = Client::new(&orders.hosts, statements, QUORUM, number as usize);
+            let dice = Dice(seed ^ number << 32);
+            let watcher = Watcher { client, place_of_row, number, began, dice, last: 0, noted: Vec::new() };
+            let going = Arc::clone(&going);
+            threads.push(std::thread::spawn(move || watcher.work(part, &going)));
         }
-        Clients { threads, is_over, answered_count }
+        Clients { threads, going }
     }
 
     /// Requests that were answered so far.
     pub(super) fn answered_count(&self) -> u64 {
-        self.answered_count.load(Ordering::Relaxed)
+        self.going.answered_count.load(Ordering::Relaxed)
     }
 
     /// Ends it when all that is under way is answered or lost; gives all that was noted, in the order of asking.
     pub(super) fn end(mut self) -> Result<History, Failure> {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.going.is_over.store(true, Ordering::Relaxed);
         let mut noted = Vec::new();
         for thread in self.threads.drain(..) {
             noted.extend(thread.join().map_err(|_| Failure::new("a client panicked"))??);
@@ -87,51 +125,74 @@ impl Clients {
 
 impl Drop for Clients {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.going.is_over.store(true, Ordering::Relaxed);
     }
 }
 
-struct Watcher {
-    client: Client,
+/// A client that notes.
+pub(super) struct Watcher {
+    pub(super) client: Client,
+    pub(super) number: u64,
+    pub(super) dice: Dice,
     place_of_row: u64,
-    number: u64,
     began: Instant,
-    dice: Dice,
     last: i64,
     noted: Vec<Operation>,
 }
 
 impl Watcher {
     /// # Errors
-    /// A read shows what no write has written whole.
-    fn work(
-        mut self,
-        is_writer: bool,
-        is_over: &AtomicBool,
-        answered_count: &AtomicU64,
-    ) -> Result<Vec<Operation>, Failure> {
-        while !is_over.load(Ordering::Relaxed) {
-            if if is_writer { self.write() } else { self.read()? } {
-                answered_count.fetch_add(1, Ordering::Relaxed);
+    /// An answer shows what nobody has written whole.
+    fn work(mut self, part: Part, going: &Going) -> Result<Vec<Operation>, Failure> {
+        match part {
+            Part::Writer => {
+                while going.is_on() {
+                    going.count(self.write());
+                    self.pause();
+                }
             }
-            std::thread::sleep(Duration::from_micros(self.dice.between(0, PAUSE_MAX_US)));
+            Part::Reader => {
+                while going.is_on() {
+                    going.count(self.read()?);
+                    self.pause();
+                }
+            }
+            Part::Contender(game) => {
+                let mut contender = Contender::new(self, game);
+                while going.is_on() {
+                    going.count(contender.ask()?);
+                    contender.watcher.pause();
+                }
+                return Ok(contender.watcher.noted);
+            }
         }
         Ok(self.noted)
     }
 
-    fn elapsed_ns(&self) -> u64 {
+    fn pause(&mut self) {
+        std::thread::sleep(Duration::from_micros(self.dice.between(0, PAUSE_MAX_US)));
+    }
+
+    pub(super) fn elapsed_ns(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
     /// That of now; all clients of a row go to the next one at the same moment.
-    fn row(&self) -> i64 {
+    pub(super) fn row(&self) -> i64 {
         let turn = self.began.elapsed().as_secs() / ROW_TIME.as_secs();
         (turn * ROW_COUNT_MAX + self.place_of_row) as i64
     }
 
-    fn note(&mut self, row: i64, kind: Kind, asked_ns: u64, answered_ns: Option<u64>, number: Option<i64>) {
+    /// Notes a request: when it was asked and answered, what it expected and what it has written or seen.
+    pub(super) fn note(
+        &mut self,
+        row: i64,
+        kind: Kind,
+        (asked_ns, answered_ns): (u64, Option<u64>),
+        (expected, number): (Option<i64>, Option<i64>),
+    ) {
         let client = self.number;
-        self.noted.push(Operation { row, client, kind, asked_ns, answered_ns, number });
+        self.noted.push(Operation { row, client, kind, asked_ns, answered_ns, expected, number });
     }
 
     /// Writes or deletes the row at a greater number than before. Was it answered?
@@ -146,10 +207,10 @@ impl Watcher {
         let outcome = self.client.execute(statement, values, Some(number));
         let answered_ns = self.elapsed_ns();
         match &outcome {
-            Ok(_) => self.note(row, kind, asked_ns, Some(answered_ns), Some(number)),
+            Ok(_) => self.note(row, kind, (asked_ns, Some(answered_ns)), (None, Some(number))),
             // All have refused it: it must not be seen.
             Err(lost) if lost.node.is_none() => {}
-            Err(_) => self.note(row, kind, asked_ns, None, Some(number)),
+            Err(_) => self.note(row, kind, (asked_ns, None), (None, Some(number))),
         }
         outcome.is_ok()
     }
@@ -161,7 +222,7 @@ impl Watcher {
         };
         let answered_ns = self.elapsed_ns();
         let number = seen(row, answer).map_err(|what| Failure::new(format!("row {row}: {what}")))?;
-        self.note(row, Kind::Read, asked_ns, Some(answered_ns), number);
+        self.note(row, Kind::Read, (asked_ns, Some(answered_ns)), (None, number));
         Ok(true)
     }
 }

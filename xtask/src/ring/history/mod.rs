@@ -1,18 +1,22 @@
 //! `cargo xtask ring-history`: what clients of a ring saw while nodes were hurt, judged by porcupine.
 //!
 //! ```text
-//!   clients   one writer and some readers of each row, at QUORUM, who note what they asked and saw, and when
-//!   record    what they noted, as a file
-//!   spoil     the same with a mistake in it, which the judge must find
+//!   clients      one writer and some readers of each row, at QUORUM, who note what they asked and saw, and when
+//!   contenders   clients that change rows by conditions, against each other: registers, locks, batches of two rows
+//!   record       what they noted, as a file
+//!   chain        our own judge of rows that are changed by conditions
+//!   spoil        the same with a mistake in it, which the judges must find
 //! ```
 //!
-//! Rows with one writer that gives growing timestamps are *linearizable* at `QUORUM`, and so is each row of the
-//! history: every request seems to have been done at one moment between its question and its answer. The judge is
-//! `porcupine`, a checker by others, in a small Go program (`tests/cluster/history`); `tests/cluster/README.md` says
-//! what it takes a row to be. `ring-faults` checks more of what a row may show, and does so by our own reasoning: so
-//! each is a check of the other.
+//! Rows with one writer that gives growing timestamps are *linearizable* at `QUORUM`, and so are those that are changed
+//! by conditions, read at `SERIAL` or `QUORUM`: every request of a row seems to have been done at one moment between
+//! its question and its answer. The judge of all is `porcupine`, a checker by others, in a small Go program
+//! (`tests/cluster/history`); `tests/cluster/README.md` says what it takes a row to be. Each has a second judge, by our
+//! own reasoning: `ring-faults` checks more of what a row with one writer may show, `chain` the others.
 
+mod chain;
 mod clients;
+mod contenders;
 mod record;
 mod spoil;
 
@@ -22,9 +26,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::faults::REPLICATION;
 use super::faults::harm::{Harm, hurt_all};
 use super::faults::work::table;
-use super::faults::{QUORUM, REPLICATION};
 use super::{Ports, Ring};
 use crate::arguments::Arguments;
 use crate::languages::{go, install_go};
@@ -32,6 +36,7 @@ use crate::measure::statements;
 use crate::node::fresh_folder;
 use crate::report::{Failure, Tally, complain};
 use clients::{Clients, Orders};
+use contenders::Game;
 use record::{History, Kind};
 use spoil::Spoiling;
 
@@ -44,30 +49,60 @@ const REFUSED: i32 = 1;
 /// So many of each kind of request are in a history at least, else it says nothing.
 const COUNT_MIN: usize = 100;
 
-/// Runs it.
+/// How one run goes.
+struct Plan {
+    time: Duration,
+    rest: Duration,
+    row_count: u64,
+    reader_count: u64,
+    contended_count: u64,
+    contender_count: u64,
+}
+
+/// Runs it, so many times.
 pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
-    arguments.only(&["minutes", "rest", "rows", "readers", "seed", "short", "install"])?;
+    let known = ["minutes", "rest", "rows", "readers", "contended", "contenders", "seed", "runs"];
+    arguments.only(&[&known[..], &["short", "install"]].concat())?;
     install_go(FOLDER, PROGRAM)?;
     if arguments.flag("install") {
         return Ok(Tally::default());
     }
     let is_short = arguments.flag("short");
-    let time = Duration::from_secs_f64(60.0 * arguments.value("minutes", if is_short { 0.0 } else { 5.0 })?);
-    let rest = Duration::from_secs_f64(arguments.value("rest", if is_short { 0.7 } else { 3.0 })?);
-    let folder = fresh_folder("ring-history")?;
+    let minutes = arguments.value("minutes", if is_short { 0.0 } else { 5.0 })?;
+    let plan = Plan {
+        time: Duration::from_secs_f64(60.0 * minutes),
+        rest: Duration::from_secs_f64(arguments.value("rest", if is_short { 0.7 } else { 3.0 })?),
+        row_count: arguments.value("rows", 6)?,
+        reader_count: arguments.value("readers", 3)?,
+        contended_count: arguments.value("contended", 1)?,
+        contender_count: arguments.value("contenders", 4)?,
+    };
+    let seed: u64 = arguments.value("seed", 1)?;
+    let mut tally = Tally::default();
+    for seed in seed..seed + arguments.value("runs", 1)? {
+        tally += run_once(&plan, seed)?;
+    }
+    Ok(tally)
+}
+
+fn run_once(plan: &Plan, seed: u64) -> Result<Tally, Failure> {
+    println!("--- seed {seed}");
+    let folder = fresh_folder(&format!("ring-history/{seed}"))?;
     let ring = Ring::start(&folder.join("cluster"), PORTS, &["--shards", "1"])?;
     let hosts = ring.hosts();
     let keyspace = format!("CREATE KEYSPACE seen WITH replication = {REPLICATION}");
-    statements(&hosts[0].cql, &[keyspace, table(ROWS)])?;
+    let tables = Game::ALL.map(|game| game.table().to_owned());
+    statements(&hosts[0].cql, &[&[keyspace, table(ROWS)], &tables[..]].concat())?;
     let orders = Orders {
         hosts,
         table: ROWS.to_owned(),
-        consistency: QUORUM,
-        row_count: arguments.value("rows", 6)?,
-        reader_count: arguments.value("readers", 3)?,
+        row_count: plan.row_count,
+        reader_count: plan.reader_count,
+        contended_count: plan.contended_count,
+        contender_count: plan.contender_count,
     };
-    let clients = Clients::begin(&orders, arguments.value("seed", 1)?);
-    let harms = hurt_all(&ring, &|| clients.answered_count(), time, rest)?;
+    let clients = Clients::begin(&orders, seed);
+    let harms = hurt_all(&ring, &|| clients.answered_count(), plan.time, plan.rest)?;
     drop(ring);
     judge(&clients.end()?, &harms, &folder)
 }
@@ -90,6 +125,8 @@ fn judge(history: &History, harms: &[Harm], folder: &Path) -> Result<Tally, Fail
     let file = folder.join("history");
     std::fs::write(&file, history.to_string())?;
     check(is_linearizable(&file)?, format!("{} is not linearizable", file.display()));
+    let judged = chain::judge(history);
+    check(judged.is_ok(), format!("{} has what can not be: {judged:?}", file.display()));
     for spoiling in Spoiling::ALL {
         let file = folder.join(format!("history.{}", spoiling.name()));
         let Some(spoiled) = spoiling.spoil(history) else {
@@ -97,15 +134,26 @@ fn judge(history: &History, harms: &[Harm], folder: &Path) -> Result<Tally, Fail
             continue;
         };
         std::fs::write(&file, spoiled.to_string())?;
-        check(!is_linearizable(&file)?, format!("{} is taken for linearizable", file.display()));
+        let is_refused = !is_linearizable(&file)?;
+        check(is_refused, format!("{} is taken for linearizable", file.display()));
+        if spoiling.is_of_changes() {
+            check(chain::judge(&spoiled).is_err(), format!("{} is a chain to us", file.display()));
+        }
+        if is_refused {
+            // With its drawing it is five times what was seen, and of no more use.
+            std::fs::remove_file(&file)?;
+            std::fs::remove_file(file.with_extension(format!("{}.html", spoiling.name())))?;
+        }
     }
-    let [write_count, delete_count, read_count] = counts;
+    let [write_count, delete_count, read_count, change_count, refusal_count] = counts;
     let summary = json!({
         "part": "history",
         "rows": history.row_count(),
         "writes": write_count,
         "deletes": delete_count,
         "reads": read_count,
+        "changes": change_count,
+        "refusals": refusal_count,
         "outcome_unknown": history.open_count(),
         "harms": harms.len(),
         "longest_still_ms": harms.iter().map(Harm::still_ms).max(),

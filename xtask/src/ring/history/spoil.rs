@@ -12,17 +12,34 @@ pub(super) enum Spoiling {
     /// Of two reads, one after the other, the later one shows what came before what the other has shown, while the
     /// write of that is of unknown outcome.
     WentBack,
+    /// A change that was refused is applied: what it expected was changed before.
+    ChangedTwice,
+    /// A read behind a change shows what that came from.
+    ChangeLost,
 }
 
 impl Spoiling {
-    pub(super) const ALL: [Spoiling; 3] = [Spoiling::Stale, Spoiling::Invented, Spoiling::WentBack];
+    pub(super) const ALL: [Spoiling; 5] = [
+        Spoiling::Stale,
+        Spoiling::Invented,
+        Spoiling::WentBack,
+        Spoiling::ChangedTwice,
+        Spoiling::ChangeLost,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Spoiling::Stale => "stale",
             Spoiling::Invented => "invented",
             Spoiling::WentBack => "went-back",
+            Spoiling::ChangedTwice => "changed-twice",
+            Spoiling::ChangeLost => "change-lost",
         }
+    }
+
+    /// Is it a mistake with conditions?
+    pub(super) fn is_of_changes(self) -> bool {
+        matches!(self, Spoiling::ChangedTwice | Spoiling::ChangeLost)
     }
 
     /// Makes the mistake once; `None` when no request allows it.
@@ -41,6 +58,18 @@ impl Spoiling {
                 let (write, later_read, before) = went_back(&history.0)?;
                 spoiled.0[write].answered_ns = None;
                 spoiled.0[later_read].number = Some(before);
+            }
+            Spoiling::ChangedTwice => {
+                // Both were something: a lock may have been free for a moment.
+                let is_spoiled = |one: &&mut Operation| {
+                    one.kind == Kind::Refusal && one.expected.is_some() && one.number.is_some()
+                };
+                let refused = spoiled.0.iter_mut().find(is_spoiled)?;
+                (refused.kind, refused.number) = (Kind::Change, Some(i64::MAX));
+            }
+            Spoiling::ChangeLost => {
+                let (read, before) = behind_a_change(&history.0)?;
+                spoiled.0[read].number = Some(before);
             }
         }
         Some(spoiled)
@@ -88,13 +117,24 @@ fn went_back(operations: &[Operation]) -> Option<(usize, usize, i64)> {
     found.next()
 }
 
+/// A read that was asked for behind a change from something to something, and what that came from.
+fn behind_a_change(operations: &[Operation]) -> Option<(usize, i64)> {
+    let is_change = |one: &&Operation| one.kind == Kind::Change && one.number.is_some();
+    let mut found = operations.iter().filter(is_change).filter_map(|change| {
+        let is_behind = |one: &Operation| one.kind == Kind::Read && is_before(change, one);
+        Some((operations.iter().position(is_behind)?, change.expected?))
+    });
+    found.next()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn operation(kind: Kind, asked_ns: u64, number: i64) -> Operation {
         let (row, client) = (1, u64::from(kind == Kind::Read));
-        Operation { row, client, kind, asked_ns, answered_ns: Some(asked_ns + 1), number: Some(number) }
+        let (answered_ns, number) = (Some(asked_ns + 1), Some(number));
+        Operation { row, client, kind, asked_ns, answered_ns, expected: None, number }
     }
 
     #[test]
@@ -113,6 +153,16 @@ mod tests {
             (went_back[1].answered_ns, went_back[2].number, went_back[3].number),
             (None, Some(7), Some(5))
         );
+        let expecting = |expected, operation| Operation { expected: Some(expected), ..operation };
+        let history = History(vec![
+            expecting(5, operation(Kind::Change, 0, 7)),
+            expecting(5, operation(Kind::Refusal, 10, 7)),
+            operation(Kind::Read, 20, 7),
+        ]);
+        let twice = Spoiling::ChangedTwice.spoil(&history).expect("it can be spoiled").0;
+        assert_eq!((twice[1].kind, twice[1].expected), (Kind::Change, Some(5)));
+        let lost = Spoiling::ChangeLost.spoil(&history).expect("it can be spoiled").0;
+        assert_eq!(lost[2].number, Some(5));
         let alone = History(vec![operation(Kind::Write, 0, 5)]);
         assert!(Spoiling::ALL.iter().all(|spoiling| spoiling.spoil(&alone).is_none()));
     }
