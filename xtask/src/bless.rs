@@ -33,16 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     let player = Player::new(&address);
     let mut tally = Tally::default();
     for path in scripts(&arguments.positional)? {
-        let mut script = Script::read(&path)?;
-        let (mut changed, mut count) = (0, 0);
-        player.play(&keyspace(&path), &mut script, |statement, lines| {
-            changed += u64::from(statement.answer != lines);
-            count += 1;
-            statement.answer = lines;
-        })?;
-        std::fs::write(&path, script.print())?;
-        println!("{}: {count} statements, {changed} answers changed", name(&path));
-        tally.passed += count;
+        tally += record(&player, &path)?;
     }
     for path in conversations(&arguments.positional)? {
         let mut turns = conversation::read(&path)?;
@@ -59,10 +50,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     Ok(tally)
 }
 
+/// Records what a script's statements are answered.
+pub(crate) fn record(player: &Player, path: &Path) -> Result<Tally, Failure> {
+    let mut script = Script::read(path)?;
+    let (mut changed, mut count) = (0, 0);
+    player.play(&keyspace(path), &mut script, |statement, lines| {
+        changed += u64::from(statement.answer != lines);
+        count += 1;
+        statement.answer = lines;
+    })?;
+    std::fs::write(path, script.print())?;
+    println!("{}: {count} statements, {changed} answers changed", name(path));
+    Ok(Tally { passed: count, failed: 0 })
+}
+
 /// Replays: against `--address A:P`, or a node started for it.
 pub(crate) fn replay(arguments: &Arguments) -> Result<Tally, Failure> {
     arguments.only(&["address", "quiet"])?;
-    let Known { differences: known, words } = known_differences()?;
+    let known = Known::read()?;
     let started = match arguments.text("address") {
         Some(_) => None,
         None => Some(Node::start(&NodeOptions::new(fresh_folder("cql")?.join("data"), &[]))?),
@@ -75,34 +80,17 @@ pub(crate) fn replay(arguments: &Arguments) -> Result<Tally, Failure> {
     let mut tally = Tally::default();
     let mut excused = 0;
     for path in scripts(&arguments.positional)? {
-        let mut script = Script::read(&path)?;
-        let (mut same, mut different) = (0, 0);
-        let played = player.play(&keyspace(&path), &mut script, |statement, lines| {
-            if same_answer(&words, &statement.answer, &lines) {
-                same += 1;
-            } else if known.iter().any(|difference| difference.covers(&name(&path), &statement.text)) {
-                excused += 1;
-            } else {
-                different += 1;
-                if !arguments.flag("quiet") {
-                    show(&path, statement, &lines);
-                }
-            }
-        });
-        println!("{}: {same} as Cassandra, {different} not", name(&path));
-        if let Err(error) = played {
-            complain!("{}: {}", name(&path), Failure::from(error));
-            different += 1;
-        }
-        tally += Tally { passed: same, failed: different };
+        let compared = known.compare(&player, &path, arguments.flag("quiet"))?;
+        excused += compared.excused;
+        tally += compared.tally;
     }
     for path in conversations(&arguments.positional)? {
         let mut turns = conversation::read(&path)?;
         let (mut same, mut different) = (0, 0);
         conversation::hold(&address, &mut turns, |turn, lines| {
-            if same_answer(&words, &turn.answer, &lines) {
+            if known.is_same(&turn.answer, &lines) {
                 same += 1;
-            } else if known.iter().any(|difference| difference.covers(&name(&path), &turn.text)) {
+            } else if known.covers(&name(&path), &turn.text) {
                 excused += 1;
             } else {
                 different += 1;
@@ -117,13 +105,6 @@ pub(crate) fn replay(arguments: &Arguments) -> Result<Tally, Failure> {
     }
     println!("{excused} known differences");
     Ok(tally)
-}
-
-fn same_answer(words: &[Words], recorded: &[String], got: &[String]) -> bool {
-    let expected =
-        recorded.iter().map(|line| words.iter().fold(line.clone(), |line, words| words.put(&line)));
-    expected.len() == got.len()
-        && expected.zip(got).all(|(expected, got)| comparable(&expected) == comparable(got))
 }
 
 /// The text of a syntax error is the parser generator's own (`no viable alternative at input …`); the
@@ -157,7 +138,7 @@ fn conversations(names: &[String]) -> Result<Vec<PathBuf>, Failure> {
     files("protocol", "frames", names)
 }
 
-fn files(folder: &str, extension: &str, names: &[String]) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn files(folder: &str, extension: &str, names: &[String]) -> Result<Vec<PathBuf>, Failure> {
     let entries = std::fs::read_dir(root().join("tests").join(folder))?.collect::<Result<Vec<_>, _>>()?;
     let mut paths: Vec<PathBuf> = entries.iter().map(std::fs::DirEntry::path).collect();
     let is_named =
@@ -212,26 +193,71 @@ impl Words {
 
 /// What docs/compatibility.md accepts.
 #[derive(Default)]
-struct Known {
+pub(crate) struct Known {
     differences: Vec<Difference>,
     words: Vec<Words>,
 }
 
-fn known_differences() -> Result<Known, Failure> {
-    let path = root().join("docs/compatibility.md");
-    let text = match std::fs::read_to_string(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Known::default()),
-        text => text?,
-    };
-    let differences = text.lines().filter_map(difference).collect();
-    let mut words = Vec::new();
-    for line in text.lines().filter(|line| line.starts_with("| everywhere |")) {
-        words.push(
-            everywhere(line)
-                .ok_or_else(|| Failure::new(format!("docs/compatibility.md: not understood: {line}")))?,
-        );
+/// What came of a script that was replayed.
+pub(crate) struct Compared {
+    pub(crate) tally: Tally,
+    /// Differences that are known.
+    excused: u64,
+}
+
+impl Known {
+    /// Reads it.
+    pub(crate) fn read() -> Result<Known, Failure> {
+        let path = root().join("docs/compatibility.md");
+        let text = match std::fs::read_to_string(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Known::default()),
+            text => text?,
+        };
+        let differences = text.lines().filter_map(difference).collect();
+        let mut words = Vec::new();
+        for line in text.lines().filter(|line| line.starts_with("| everywhere |")) {
+            words.push(
+                everywhere(line)
+                    .ok_or_else(|| Failure::new(format!("docs/compatibility.md: not understood: {line}")))?,
+            );
+        }
+        Ok(Known { differences, words })
     }
-    Ok(Known { differences, words })
+
+    /// Plays a script, and shows every difference that is not known.
+    pub(crate) fn compare(&self, player: &Player, path: &Path, is_quiet: bool) -> Result<Compared, Failure> {
+        let mut script = Script::read(path)?;
+        let (mut tally, mut excused) = (Tally::default(), 0);
+        let played = player.play(&keyspace(path), &mut script, |statement, lines| {
+            if self.is_same(&statement.answer, &lines) {
+                tally.passed += 1;
+            } else if self.covers(&name(path), &statement.text) {
+                excused += 1;
+            } else {
+                tally.failed += 1;
+                if !is_quiet {
+                    show(path, statement, &lines);
+                }
+            }
+        });
+        println!("{}: {} as Cassandra, {} not", name(path), tally.passed, tally.failed);
+        if let Err(error) = played {
+            complain!("{}: {}", name(path), Failure::from(error));
+            tally.failed += 1;
+        }
+        Ok(Compared { tally, excused })
+    }
+
+    fn covers(&self, file: &str, text: &str) -> bool {
+        self.differences.iter().any(|difference| difference.covers(file, text))
+    }
+
+    fn is_same(&self, recorded: &[String], got: &[String]) -> bool {
+        let ours = |line: &String| self.words.iter().fold(line.clone(), |line, words| words.put(&line));
+        let expected = recorded.iter().map(ours);
+        expected.len() == got.len()
+            && expected.zip(got).all(|(expected, got)| comparable(&expected) == comparable(got))
+    }
 }
 
 /// A row of words: theirs, ours, and why.

@@ -100,7 +100,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "applications",
-        options: "[mapper] [liquibase] [spring] [migration] [--install]",
+        options: "[mapper] [liquibase] [spring] [migration] [stress] [--ring] [--install]",
         about: "known Java applications that change rows by conditions and add to counters, as they are, against Peristyle",
         run: applications::run,
     },
@@ -124,8 +124,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "ring-history",
-        options: "[--minutes N] [--rest SECONDS] [--rows N] [--readers N] [--seed S] [--short] [--install]",
-        about: "is what clients at QUORUM saw, while nodes are killed, paused, cut off, linearizable? porcupine judges",
+        options: "[--runs N] [--minutes N] [--rest SECONDS] [--rows N] [--readers N] [--contended N] [--contenders N] [--seed S] [--short] [--install]",
+        about: "is what clients at QUORUM and by conditions saw, while nodes are hurt, linearizable? porcupine judges",
         run: ring::history::run,
     },
     Command {
@@ -133,6 +133,18 @@ const COMMANDS: &[Command] = &[
         options: "[python] [java4] [go] [node] [--count N] [--every SECONDS] [--short] [--install]",
         about: "stock drivers ask again under operation ids while nodes are killed: all must be done once",
         run: ring::operations::run,
+    },
+    Command {
+        name: "ring-cql",
+        options: "[SCRIPT…] [--cassandra] [--quiet]",
+        about: "what a ring answers of which nodes are lost, as tests/cql/ring has it from Cassandra; --cassandra records it",
+        run: ring::answers::run,
+    },
+    Command {
+        name: "ring-counters",
+        options: "[--minutes N] [--every SECONDS] [--seed S] [--short] [--install]",
+        about: "counters are exact through kills, other numbers of shards, snapshots, and by way of Cassandra",
+        run: ring::counters::run,
     },
     Command {
         name: "ring-ddl",

@@ -15,12 +15,12 @@ const STORAGE_PORT: u16 = 17010;
 const JMX_PORT: u16 = 17209;
 
 /// A Cassandra of our own, stopped when dropped.
-struct Cassandra {
+pub(crate) struct Cassandra {
     folder: PathBuf,
 }
 
 impl Cassandra {
-    fn start(folder: &Path) -> Result<Cassandra, Failure> {
+    pub(crate) fn start(folder: &Path) -> Result<Cassandra, Failure> {
         let ports = [("--port", PORT), ("--storage-port", STORAGE_PORT), ("--jmx-port", JMX_PORT)];
         let mut command = script("cassandra");
         command.args(["start", "--heap", "768M", "--fast", "--profile", "latest", "--dir"]).arg(folder);
@@ -31,8 +31,17 @@ impl Cassandra {
         Ok(Cassandra { folder: folder.to_owned() })
     }
 
-    fn connect(&self) -> Result<Connection, Failure> {
+    pub(crate) fn connect(&self) -> Result<Connection, Failure> {
         Ok(Connection::open(&format!("127.0.0.1:{PORT}"), 5)?)
+    }
+
+    /// Holds a folder for each keyspace.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.join("d/data")
+    }
+
+    pub(crate) fn nodetool(&self, words: &[&str]) -> Result<(), Failure> {
+        succeed(script("cassandra").args(["nodetool", "--jmx-port", &JMX_PORT.to_string()]).args(words))
     }
 }
 
@@ -57,7 +66,7 @@ pub(super) fn serve(writer: &mut Writer, kept: &[Kept], work: &Path) -> Result<T
     let (mut ours, mut schemas) = (Vec::new(), Vec::new());
     for kept in kept {
         ours.push(answers(&mut connection, kept)?);
-        schemas.extend(schema(&mut connection, kept)?);
+        schemas.extend(schema(&mut connection, kept.keyspace, &kept.tables)?);
     }
     drop(connection);
     writer.rest()?;
@@ -122,13 +131,16 @@ fn patiently<T>(mut ask: impl FnMut() -> Result<T, Failure>) -> Result<T, Failur
 }
 
 /// Statements that make the same schema with the same ids.
-fn schema(connection: &mut Connection, kept: &Kept) -> Result<Vec<String>, Failure> {
+pub(crate) fn schema(
+    connection: &mut Connection,
+    keyspace: &str,
+    tables: &BTreeMap<String, String>,
+) -> Result<Vec<String>, Failure> {
     let mut schema = Vec::new();
-    let keyspace = kept.keyspace;
     for row in rows(connection, &format!("DESCRIBE ONLY KEYSPACE {keyspace}"))? {
         schema.extend(row.last().map(|text| unquoted(text)));
     }
-    for (table, id) in &kept.tables {
+    for (table, id) in tables {
         for row in rows(connection, &format!("DESCRIBE TABLE {keyspace}.{table}"))? {
             let text = row.last().map(|text| unquoted(text)).unwrap_or_default();
             schema.push(text.replacen(") WITH ", &format!(") WITH ID = {id}\n    AND "), 1));

@@ -16,9 +16,9 @@
 //! expiries, the ids in a list's cell paths, and how partitions are spread over files.
 
 mod compacted;
-mod copy;
+pub(crate) mod copy;
 mod dump;
-mod statements;
+pub(crate) mod statements;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

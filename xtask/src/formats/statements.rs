@@ -51,7 +51,7 @@ impl Statements {
 }
 
 /// Runs a statement that must work.
-pub(super) fn ask(connection: &mut Connection, text: &str) -> Result<Answer, Failure> {
+pub(crate) fn ask(connection: &mut Connection, text: &str) -> Result<Answer, Failure> {
     match connection.query(text, &Request::default())?.answer {
         Answer::Error { code, message, .. } => {
             Err(Failure::new(format!("{text}: error {code:#06x}: {message}")))
@@ -61,7 +61,7 @@ pub(super) fn ask(connection: &mut Connection, text: &str) -> Result<Answer, Fai
 }
 
 /// The rows that a statement answers, as literals.
-pub(super) fn rows(connection: &mut Connection, text: &str) -> Result<Vec<Vec<String>>, Failure> {
+pub(crate) fn rows(connection: &mut Connection, text: &str) -> Result<Vec<Vec<String>>, Failure> {
     let Answer::Rows(Rows { metadata, rows }) = ask(connection, text)? else { return Ok(Vec::new()) };
     let literals = |row: &Vec<Option<Vec<u8>>>| {
         let pairs = metadata.columns.iter().zip(row);
@@ -71,7 +71,7 @@ pub(super) fn rows(connection: &mut Connection, text: &str) -> Result<Vec<Vec<St
 }
 
 /// The tables of a keyspace with their ids.
-pub(super) fn table_ids(
+pub(crate) fn table_ids(
     connection: &mut Connection,
     keyspace: &str,
 ) -> Result<BTreeMap<String, String>, Failure> {

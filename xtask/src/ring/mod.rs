@@ -6,6 +6,8 @@
 //!   loss        cargo xtask ring-drivers: a node is lost, under the driver of each language
 //!   faults      cargo xtask ring-faults: clients who know what they were promised, while nodes are hurt
 //!   history     cargo xtask ring-history: is what clients saw linearizable, row by row?
+//!   answers     cargo xtask ring-cql: what a ring answers of which nodes are lost, against Cassandra's answers
+//!   counters    cargo xtask ring-counters: exact whatever happens to nodes and their files
 //!   operations  cargo xtask ring-operations: requests with ids are done once, while nodes are killed
 //!   ddl         cargo xtask ring-ddl: how long a table takes, and many changes of the schema from all nodes at once
 //!   pulse       cargo xtask ring-pulse: plots of what clients feel when a node is killed, or hangs
@@ -13,7 +15,10 @@
 //!   cost        cargo xtask ring-cost: server CPU for an operation, beside Cassandra's ring and beside a lone node
 //! ```
 
+pub(crate) mod answers;
+mod cassandra;
 pub(crate) mod cost;
+pub(crate) mod counters;
 pub(crate) mod ddl;
 pub(crate) mod faults;
 pub(crate) mod harm;
@@ -31,7 +36,7 @@ use crate::peers::{output, succeed};
 use crate::report::{Failure, complain};
 
 /// The addresses that `peristyle cluster` gives to three nodes.
-const HOSTS: [&str; 3] = ["127.0.0.1", "127.0.0.2", "127.0.0.3"];
+pub(crate) const HOSTS: [&str; 3] = ["127.0.0.1", "127.0.0.2", "127.0.0.3"];
 
 /// All nodes have the same ones, each on its address; no other judge has them.
 #[derive(Clone, Copy)]

@@ -22,13 +22,14 @@
 //! | `--@ query-values …` | the same in one QUERY, without preparing |
 //! | `--@ page 2` | fetch it in pages of so many rows, each printed apart |
 //! | `--@ mask column …` | print `*` in place of these columns' values |
+//! | `--@ ring pause 2 3` | hurt nodes of a ring (`xtask/src/ring/answers.rs`) |
 //! | `--@ consistency N`, `--@ serial N`, `--@ timestamp N`, `--@ keyspace K`, `--@ now N` | as in the protocol |
 
 mod parse;
 mod play;
 
 pub(crate) use parse::{Item, Script, Statement, Values};
-pub(crate) use play::{Player, answer_lines};
+pub(crate) use play::{Hurt, Player, answer_lines};
 
 use std::path::PathBuf;
 
@@ -43,4 +44,6 @@ pub(crate) enum ScriptError {
     Unfinished { line: usize },
     #[error("line {line}: {source}")]
     Play { line: usize, source: crate::wire::WireError },
+    #[error("`{text}`: {what}")]
+    Ring { text: String, what: String },
 }

@@ -18,6 +18,8 @@ pub(crate) enum Item {
     Text(String),
     /// Everything after this speaks another protocol version.
     Protocol(String, u8),
+    /// Something is done to nodes of the ring.
+    Ring(String, Vec<String>),
     Statement(Box<Statement>),
 }
 
@@ -70,12 +72,16 @@ impl Script {
             {
                 items.push(Item::Text(line.to_owned()));
             } else if let Some(directive) = line.strip_prefix("--@ ").filter(|_| pending.text.is_empty()) {
-                match directive.strip_prefix("protocol ").map(str::parse) {
-                    Some(Ok(version)) => items.push(Item::Protocol(line.to_owned(), version)),
-                    Some(Err(_)) => {
-                        return Err(ScriptError::Directive { line: number, text: line.to_owned() });
+                match directive.split_once(' ') {
+                    Some(("protocol", version)) => {
+                        let wrong = |_| ScriptError::Directive { line: number, text: line.to_owned() };
+                        items.push(Item::Protocol(line.to_owned(), version.parse().map_err(wrong)?));
                     }
-                    None => pending.direct(number, directive)?,
+                    Some(("ring", words)) => {
+                        let words = words.split_whitespace().map(str::to_owned).collect();
+                        items.push(Item::Ring(line.to_owned(), words));
+                    }
+                    _ => pending.direct(number, directive)?,
                 }
             } else {
                 pending.add(number, line);
@@ -95,7 +101,7 @@ impl Script {
         let mut out = String::new();
         for item in &self.items {
             match item {
-                Item::Text(line) | Item::Protocol(line, _) => push_line(&mut out, line),
+                Item::Text(line) | Item::Protocol(line, _) | Item::Ring(line, _) => push_line(&mut out, line),
                 Item::Statement(statement) => {
                     statement.directives.iter().for_each(|line| push_line(&mut out, line));
                     push_line(&mut out, &statement.text);

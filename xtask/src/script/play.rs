@@ -1,6 +1,7 @@
 //! Plays a script against a server and puts its answers in our words.
 
 use super::{Item, Script, ScriptError, Statement, Values};
+use crate::report::Failure;
 use crate::wire::answer::{Column, Metadata, Prepared, Rows};
 use crate::wire::{Answer, Connection, Request, Response, WireError, value};
 
@@ -12,15 +13,26 @@ const PAGE_COUNT_MAX: usize = 1000;
 /// of the statement, so not recorded.
 const WARNING_ONCE: &str = "`USE <keyspace>` with prepared statements";
 
+/// Does to nodes of a ring what words say.
+pub(crate) type Hurt = Box<dyn Fn(&[String]) -> Result<(), Failure>>;
+
 /// Plays scripts against one server.
 pub(crate) struct Player {
     address: String,
+    replica_count: u32,
+    hurt: Hurt,
 }
 
 impl Player {
     /// A player for the server at `address`.
     pub(crate) fn new(address: &str) -> Player {
-        Player { address: address.to_owned() }
+        let hurt = |_: &[String]| Err(Failure::new("it is a script for a ring"));
+        Player::of_ring(address, 1, Box::new(hurt))
+    }
+
+    /// A player for a node of a ring, with so many replicas of each row.
+    pub(crate) fn of_ring(address: &str, replica_count: u32, hurt: Hurt) -> Player {
+        Player { address: address.to_owned(), replica_count, hurt }
     }
 
     /// Plays all statements in a keyspace of their own; `heard` gets each with its new answer.
@@ -38,7 +50,8 @@ impl Player {
         for text in [
             format!("DROP KEYSPACE IF EXISTS {keyspace}"),
             format!(
-                "CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
+                "CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': {}}}",
+                self.replica_count
             ),
             format!("USE {keyspace}"),
         ] {
@@ -49,6 +62,13 @@ impl Player {
                 Item::Text(_) => {}
                 Item::Protocol(_, version) => {
                     connection = self.connect(*version, Some(keyspace)).map_err(at(0))?;
+                }
+                Item::Ring(text, words) => {
+                    let wrong = |failure: Failure| ScriptError::Ring {
+                        text: text.clone(),
+                        what: failure.to_string(),
+                    };
+                    (self.hurt)(words).map_err(wrong)?;
                 }
                 Item::Statement(statement) => match ask(&mut connection, statement) {
                     Ok(lines) => heard(statement, lines),

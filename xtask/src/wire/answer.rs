@@ -176,7 +176,7 @@ pub(crate) fn parse(version: u8, flags: u8, opcode: u8, body: &[u8]) -> Result<R
         }
     }
     let answer = match opcode {
-        0x00 => parse_error(&mut body)?,
+        0x00 => parse_error(&mut body, version)?,
         0x02 => Answer::Ready,
         0x06 => Answer::Supported,
         0x08 => parse_result(version, &mut body)?,
@@ -185,15 +185,44 @@ pub(crate) fn parse(version: u8, flags: u8, opcode: u8, body: &[u8]) -> Result<R
     Ok(Response { warnings, answer })
 }
 
-fn parse_error(body: &mut Body<'_>) -> Result<Answer, WireError> {
+fn parse_error(body: &mut Body<'_>, version: u8) -> Result<Answer, WireError> {
     let code = body.int()?.cast_unsigned();
     let message = body.string()?;
     let detail = match code {
         0x2400 => format!(" [{}.{}]", body.string()?, body.string()?),
         0x1000 => format!(" [consistency {} required {} alive {}]", body.short()?, body.int()?, body.int()?),
+        0x1100 | 0x1200 | 0x1300 | 0x1500 | 0x1700 => parse_missed(body, version, code)?,
         _ => String::new(),
     };
     Ok(Answer::Error { code, message, detail })
+}
+
+/// Of a request that too few replicas have answered.
+fn parse_missed(body: &mut Body<'_>, version: u8, code: u32) -> Result<String, WireError> {
+    let mut detail =
+        format!(" [consistency {} received {} required {}", body.short()?, body.int()?, body.int()?);
+    if matches!(code, 0x1300 | 0x1500) {
+        let failed_count = body.int()?;
+        detail.push_str(&format!(" failed {failed_count}"));
+        for _ in 0..if version >= 5 { failed_count } else { 0 } {
+            let address_bytes = body.take(1)?[0];
+            body.take(address_bytes.into())?;
+            detail.push_str(&format!(" because {}", body.short()?));
+        }
+    }
+    match code {
+        0x1200 | 0x1300 => detail.push_str(&format!(" data {}", body.take(1)?[0])),
+        0x1100 | 0x1500 => {
+            let write_type = body.string()?;
+            detail.push_str(&format!(" {write_type}"));
+            if version >= 5 && code == 0x1100 && write_type == "CAS" {
+                detail.push_str(&format!(" contentions {}", body.short()?));
+            }
+        }
+        _ => {}
+    }
+    detail.push(']');
+    Ok(detail)
 }
 
 fn parse_result(version: u8, body: &mut Body<'_>) -> Result<Answer, WireError> {

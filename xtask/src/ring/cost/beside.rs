@@ -3,8 +3,8 @@
 //! Each round has a keyspace of its own, so that the load of each writes rows that are not there; the workloads after
 //! it are asked of these rows, updates last.
 
+use super::super::cassandra::CassandraRing;
 use super::Plan;
-use super::cassandra::CassandraRing;
 use super::table::{Line, Side, announce};
 use super::target::{Measured, Nodes, OurRing, Work, drive, fill, warm};
 use crate::measure::Aim;
@@ -30,7 +30,9 @@ pub(super) struct Rings {
 impl Rings {
     pub(super) fn start(plan: &Plan) -> Result<Rings, Failure> {
         let cassandra = match plan.has_cassandra {
-            true => Some(CassandraRing::start(plan, &fresh_folder("ring-cost/cassandra")?)?),
+            true => {
+                Some(CassandraRing::start(&plan.profile, &plan.heap, &fresh_folder("ring-cost/cassandra")?)?)
+            }
             false => None,
         };
         let ours = OurRing::of_three(plan, &fresh_folder("ring-cost/ours")?)?;

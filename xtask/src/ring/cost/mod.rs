@@ -20,7 +20,6 @@
 mod agreed;
 mod alone;
 mod beside;
-mod cassandra;
 mod table;
 mod target;
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::super::cassandra::CassandraRing;
 use super::super::{HOSTS, Ports, Ring};
 use super::{PORTS, Plan};
 use crate::measure::{loaded, number};
@@ -24,6 +25,24 @@ pub(super) trait Nodes {
     /// Whether a failed operation fails the run.
     fn is_ours(&self) -> bool {
         true
+    }
+}
+
+impl Nodes for CassandraRing {
+    fn name(&self) -> &'static str {
+        "cassandra"
+    }
+
+    fn port(&self) -> u16 {
+        CassandraRing::PORT
+    }
+
+    fn process_ids(&self) -> Result<Vec<u32>, Failure> {
+        self.process_ids()
+    }
+
+    fn is_ours(&self) -> bool {
+        false
     }
 }
 
