@@ -20,6 +20,12 @@ final class Common {
         .build();
   }
 
+  /** Of each row as many replicas as PERISTYLE_REPLICAS says. */
+  static String replication() {
+    String replicas = System.getenv().getOrDefault("PERISTYLE_REPLICAS", "1");
+    return "{'class': 'NetworkTopologyStrategy', 'datacenter1': " + replicas + "}";
+  }
+
   /** Does the same in several threads at once; what each had to say. */
   static <T> List<T> together(int count, Callable<T> work) throws Exception {
     ExecutorService threads = Executors.newFixedThreadPool(count);

@@ -105,7 +105,7 @@ public final class Liquibase {
     }
     execute("DROP KEYSPACE IF EXISTS " + KEYSPACE);
     execute("CREATE KEYSPACE " + KEYSPACE + " WITH replication = "
-        + "{'class': 'NetworkTopologyStrategy', 'datacenter1': 1}");
+        + Common.replication());
     List<String> first = List.of("1-account", "2-owner", "3-ada", "4-visit", "5-start");
     update("changes.xml");
     look(first, "1", false);

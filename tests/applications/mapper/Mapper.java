@@ -212,7 +212,7 @@ public final class Mapper {
     try (CqlSession session = Common.session()) {
       session.execute("DROP KEYSPACE IF EXISTS application_mapper");
       session.execute("CREATE KEYSPACE application_mapper WITH replication = "
-          + "{'class': 'NetworkTopologyStrategy', 'datacenter1': 1}");
+          + Common.replication());
       session.execute("CREATE TABLE application_mapper.account (id uuid PRIMARY KEY, owner text, balance int)");
       session.execute("CREATE TABLE application_mapper.page (name text PRIMARY KEY, views counter, likes counter)");
       // The builder is made by the annotation processor.

@@ -44,7 +44,7 @@ public final class Migration {
   static void prepare(CqlSession session) {
     session.execute("DROP KEYSPACE IF EXISTS " + KEYSPACE);
     session.execute("CREATE KEYSPACE " + KEYSPACE + " WITH replication = "
-        + "{'class': 'NetworkTopologyStrategy', 'datacenter1': 1}");
+        + Common.replication());
   }
 
   public static void main(String[] arguments) throws Exception {

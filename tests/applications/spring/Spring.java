@@ -185,7 +185,7 @@ public final class Spring {
     try (CqlSession session = Common.session()) {
       session.execute("DROP KEYSPACE IF EXISTS " + KEYSPACE);
       session.execute("CREATE KEYSPACE " + KEYSPACE + " WITH replication = "
-          + "{'class': 'NetworkTopologyStrategy', 'datacenter1': 1}");
+          + Common.replication());
       session.execute("USE " + KEYSPACE);
       session.execute("CREATE TABLE purchase (id text PRIMARY KEY, version bigint, state text, items int)");
       session.execute("CREATE TABLE person (id text PRIMARY KEY, age int)");
