@@ -1,56 +1,18 @@
 //! A Cassandra node on a copy of our table files.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use super::{Writer, show_difference};
 use crate::formats::statements::{ask, rows};
-use crate::peers::{script, succeed};
+use crate::measure::Cassandra;
+use crate::peers::succeed;
 use crate::report::{Failure, Tally, complain};
 use crate::wire::Connection;
 
-const PORT: u16 = 19152;
-const STORAGE_PORT: u16 = 17010;
-const JMX_PORT: u16 = 17209;
-
-/// A Cassandra of our own, stopped when dropped.
-pub(crate) struct Cassandra {
-    folder: PathBuf,
-}
-
-impl Cassandra {
-    pub(crate) fn start(folder: &Path) -> Result<Cassandra, Failure> {
-        let ports = [("--port", PORT), ("--storage-port", STORAGE_PORT), ("--jmx-port", JMX_PORT)];
-        let mut command = script("cassandra");
-        command.args(["start", "--heap", "768M", "--fast", "--profile", "latest", "--dir"]).arg(folder);
-        for (name, port) in ports {
-            command.arg(name).arg(port.to_string());
-        }
-        succeed(&mut command)?;
-        Ok(Cassandra { folder: folder.to_owned() })
-    }
-
-    pub(crate) fn connect(&self) -> Result<Connection, Failure> {
-        Ok(Connection::open(&format!("127.0.0.1:{PORT}"), 5)?)
-    }
-
-    /// Holds a folder for each keyspace.
-    pub(crate) fn data(&self) -> PathBuf {
-        self.folder.join("d/data")
-    }
-
-    pub(crate) fn nodetool(&self, words: &[&str]) -> Result<(), Failure> {
-        succeed(script("cassandra").args(["nodetool", "--jmx-port", &JMX_PORT.to_string()]).args(words))
-    }
-}
-
-impl Drop for Cassandra {
-    fn drop(&mut self) {
-        // Nothing can be done about a peer that does not stop; the script has killed it then.
-        let _ = succeed(script("cassandra").args(["stop", "--dir"]).arg(&self.folder));
-    }
-}
+const PROFILE: &str = "latest";
+const HEAP: &str = "768M";
 
 /// A keyspace that is copied, and what is asked of it before and after.
 pub(super) struct Kept {
@@ -71,17 +33,18 @@ pub(super) fn serve(writer: &mut Writer, kept: &[Kept], work: &Path) -> Result<T
     drop(connection);
     writer.rest()?;
 
-    let cassandra = Cassandra::start(&work.join("cassandra"))?;
-    let mut connection = cassandra.connect()?;
+    let folder = work.join("cassandra");
+    let cassandra = Cassandra::start(&folder, PROFILE, HEAP)?;
+    let mut connection = Connection::open(&cassandra.address(), 5)?;
     schemas.iter().try_for_each(|text| ask(&mut connection, text).map(drop))?;
     drop((connection, cassandra));
     // Our folders have the names that Cassandra gives to the same tables with the same ids.
-    let target = work.join("cassandra/d/data");
+    let target = folder.join("d/data");
     for kept in kept {
         succeed(Command::new("cp").arg("-r").arg(writer.data.join(kept.keyspace)).arg(&target))?;
     }
-    let cassandra = Cassandra::start(&work.join("cassandra"))?;
-    let mut connection = cassandra.connect()?;
+    let cassandra = Cassandra::start(&folder, PROFILE, HEAP)?;
+    let mut connection = Connection::open(&cassandra.address(), 5)?;
     let mut tally = Tally::default();
     for (kept, ours) in kept.iter().zip(&ours) {
         tally += compare(kept, ours, &answers(&mut connection, kept)?)?;

@@ -50,7 +50,7 @@ fn of_cassandra(path: &Path, work: &Path) -> Result<Tally, Failure> {
     let ring = CassandraRing::start("latest", "768M", work)?;
     let status = Rc::new(|| CassandraRing::nodetool(&["status"]));
     let hurt = hurt(ring.process_ids()?, status);
-    record(&Player::of_ring(&format!("{}:{}", HOSTS[0], CassandraRing::PORT), HOSTS.len() as u32, hurt), path)
+    record(&Player::of_ring(&format!("{}:{}", HOSTS[0], CassandraRing::PORT), HOSTS.len() as u64, hurt), path)
 }
 
 fn of_ours(known: &Known, path: &Path, work: &Path, is_quiet: bool) -> Result<Tally, Failure> {
@@ -58,7 +58,7 @@ fn of_ours(known: &Known, path: &Path, work: &Path, is_quiet: bool) -> Result<Ta
     let asked = Rc::clone(&ring);
     let status = Rc::new(move || asked.nodetool(HOSTS[0], &["status"]));
     let player =
-        Player::of_ring(&ring.address(HOSTS[0]), HOSTS.len() as u32, hurt(ring.process_ids()?, status));
+        Player::of_ring(&ring.address(HOSTS[0]), HOSTS.len() as u64, hurt(ring.process_ids()?, status));
     Ok(known.compare(&player, path, is_quiet)?.tally)
 }
 

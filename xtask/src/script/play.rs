@@ -1,6 +1,7 @@
 //! Plays a script against a server and puts its answers in our words.
 
 use super::{Item, Script, ScriptError, Statement, Values};
+use crate::measure::replicated_keyspace;
 use crate::report::Failure;
 use crate::wire::answer::{Column, Metadata, Prepared, Rows};
 use crate::wire::{Answer, Connection, Request, Response, WireError, value};
@@ -19,7 +20,7 @@ pub(crate) type Hurt = Box<dyn Fn(&[String]) -> Result<(), Failure>>;
 /// Plays scripts against one server.
 pub(crate) struct Player {
     address: String,
-    replica_count: u32,
+    replica_count: u64,
     hurt: Hurt,
 }
 
@@ -31,7 +32,7 @@ impl Player {
     }
 
     /// A player for a node of a ring, with so many replicas of each row.
-    pub(crate) fn of_ring(address: &str, replica_count: u32, hurt: Hurt) -> Player {
+    pub(crate) fn of_ring(address: &str, replica_count: u64, hurt: Hurt) -> Player {
         Player { address: address.to_owned(), replica_count, hurt }
     }
 
@@ -49,10 +50,7 @@ impl Player {
         let mut connection = self.connect(PROTOCOL_DEFAULT, None).map_err(at(0))?;
         for text in [
             format!("DROP KEYSPACE IF EXISTS {keyspace}"),
-            format!(
-                "CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': {}}}",
-                self.replica_count
-            ),
+            replicated_keyspace(keyspace, self.replica_count),
             format!("USE {keyspace}"),
         ] {
             connection.query(&text, &Request::default()).map_err(at(0))?;

@@ -3,6 +3,7 @@
 //! One that gives its requests ids asks again until it is answered: what it has added is known. One that gives none
 //! asks once. What was not answered may have been counted, or may not.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -47,6 +48,9 @@ pub(super) struct Sum {
     most: i64,
 }
 
+/// What each counter may show.
+pub(super) type Sums = BTreeMap<i64, Sum>;
+
 impl Sum {
     pub(super) fn exactly(sum: i64) -> Sum {
         Sum { least: sum, most: sum }
@@ -89,16 +93,14 @@ impl Adders {
         Adders { threads, is_over }
     }
 
-    /// Ends it; what each counter, ascending, must show of it.
-    pub(super) fn end(mut self) -> Result<Vec<(i64, Sum)>, Failure> {
+    /// Ends it; what each counter must show of it.
+    pub(super) fn end(mut self) -> Result<Sums, Failure> {
         self.is_over.store(true, Ordering::Relaxed);
-        let mut sums: Vec<(i64, Sum)> = Vec::new();
+        let mut sums = Sums::new();
         for (counter, thread) in self.threads.drain(..) {
             let added = thread.join().map_err(|_| Failure::new("an adder panicked"))??;
-            match sums.iter_mut().find(|(of, _)| *of == counter) {
-                Some((_, sum)) => *sum = sum.plus(added),
-                None => sums.push((counter, added)),
-            }
+            let sum = sums.entry(counter).or_default();
+            *sum = sum.plus(added);
         }
         Ok(sums)
     }

@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 use super::faults::REPLICATION;
 use super::{HOSTS, Ports, Ring};
 use crate::arguments::Arguments;
-use crate::formats::copy::{Cassandra, schema};
+use crate::formats::copy::schema;
 use crate::formats::statements::{ask, rows, table_ids};
-use crate::measure::statements;
+use crate::measure::{Cassandra, statements};
 use crate::node::fresh_folder;
 use crate::peers;
 use crate::report::{Failure, Tally, complain};
 use crate::wire::Connection;
-use adders::{Adders, Sum, shown};
+use adders::{Adders, NAMED, Sum, Sums, shown};
 
 const PORTS: Ports = Ports { cql: 20142, storage: 18100, management: 18199 };
 const KEYSPACE: &str = "counted";
@@ -37,9 +37,6 @@ const AWAY: Duration = Duration::from_millis(700);
 /// How long clients add between two steps in which nothing is hurt.
 const CALM: Duration = Duration::from_millis(500);
 const SHARDS_MAX: u64 = 3;
-
-/// What each counter must show.
-type Sums = Vec<(i64, Sum)>;
 
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
@@ -101,7 +98,7 @@ impl Counted {
         let mut connection = Connection::open(&self.ring.hosts()[0].cql, 5)?;
         ask(&mut connection, &format!("TRUNCATE {KEYSPACE}.{TABLE}"))?;
         let hosts = self.ring.hosts();
-        let is_empty = shown(&hosts, self.sums[0].0)?.is_none();
+        let is_empty = shown(&hosts, NAMED[0])?.is_none();
         self.tally += judged(is_empty, || "an emptied table has something".to_owned());
         let snapshot_of = |number| -> Result<PathBuf, Failure> {
             let keyspace = self.ring.directory(number).join("data").join(KEYSPACE);
@@ -122,8 +119,8 @@ impl Counted {
         let mut connection = Connection::open(&self.ring.hosts()[0].cql, 5)?;
         let tables = table_ids(&mut connection, KEYSPACE)?;
         let schema = schema(&mut connection, KEYSPACE, &tables)?;
-        let cassandra = Cassandra::start(folder)?;
-        let mut connection = cassandra.connect()?;
+        let cassandra = Cassandra::start(folder, "latest", "768M")?;
+        let mut connection = Connection::open(&cassandra.address(), 5)?;
         schema.iter().try_for_each(|text| ask(&mut connection, text).map(drop))?;
         cassandra.nodetool(&["import", "--copy-data", KEYSPACE, TABLE, &text(snapshot)])?;
         // The snapshot has what was there before more was added.
@@ -139,9 +136,9 @@ impl Counted {
         }
         // It flushes first. Files that it is just compacting have their names already, and are not whole.
         cassandra.nodetool(&["snapshot", "--tag", SNAPSHOT, KEYSPACE])?;
-        let files = folder_of_table(&cassandra.data().join(KEYSPACE))?.join("snapshots").join(SNAPSHOT);
+        let files = folder_of_table(&folder.join("d/data").join(KEYSPACE))?.join("snapshots").join(SNAPSHOT);
         self.ring.nodetool(HOSTS[1], &["import", "--copy-data", KEYSPACE, TABLE, &text(&files)])?;
-        for (_, sum) in &mut self.sums {
+        for sum in self.sums.values_mut() {
             *sum = sum.plus(Sum::exactly(ADDED_THERE));
         }
         self.check("a Cassandra has added, and its files were taken in")?;
@@ -159,10 +156,8 @@ impl Counted {
     /// Takes in what was added.
     fn end(&mut self, adders: Adders) -> Result<(), Failure> {
         for (counter, added) in adders.end()? {
-            match self.sums.iter_mut().find(|(of, _)| *of == counter) {
-                Some((_, sum)) => *sum = sum.plus(added),
-                None => self.sums.push((counter, added)),
-            }
+            let sum = self.sums.entry(counter).or_default();
+            *sum = sum.plus(added);
         }
         Ok(())
     }

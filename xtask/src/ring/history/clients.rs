@@ -28,6 +28,12 @@ pub(super) struct Orders {
     pub(super) hosts: Vec<Host>,
     /// Made by [`table`](super::super::faults::work::table).
     pub(super) table: String,
+    pub(super) crowd: Crowd,
+}
+
+/// How many work on how much.
+#[derive(Clone, Copy)]
+pub(super) struct Crowd {
     /// Rows with one writer, at a time; and as many readers of each.
     pub(super) row_count: u64,
     pub(super) reader_count: u64,
@@ -44,7 +50,7 @@ enum Part {
     Contender(Game),
 }
 
-impl Orders {
+impl Crowd {
     /// What each client does, and which of the rows of a time is its row.
     fn parts(&self) -> Vec<(Part, u64)> {
         let mut parts = Vec::new();
@@ -92,7 +98,7 @@ impl Clients {
     pub(super) fn begin(orders: &Orders, seed: u64) -> Clients {
         let (going, began) = (Arc::new(Going::default()), Instant::now());
         let mut threads = Vec::new();
-        for (number, (part, place_of_row)) in (0..).zip(orders.parts()) {
+        for (number, (part, place_of_row)) in (0..).zip(orders.crowd.parts()) {
             let statements = match part {
                 Part::Contender(game) => game.statements(),
                 Part::Writer | Part::Reader => statements_of(&orders.table),

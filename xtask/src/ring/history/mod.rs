@@ -35,7 +35,7 @@ use crate::languages::{go, install_go};
 use crate::measure::statements;
 use crate::node::fresh_folder;
 use crate::report::{Failure, Tally, complain};
-use clients::{Clients, Orders};
+use clients::{Clients, Crowd, Orders};
 use contenders::Game;
 use record::{History, Kind};
 use spoil::Spoiling;
@@ -53,10 +53,7 @@ const COUNT_MIN: usize = 100;
 struct Plan {
     time: Duration,
     rest: Duration,
-    row_count: u64,
-    reader_count: u64,
-    contended_count: u64,
-    contender_count: u64,
+    crowd: Crowd,
 }
 
 /// Runs it, so many times.
@@ -72,10 +69,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     let plan = Plan {
         time: Duration::from_secs_f64(60.0 * minutes),
         rest: Duration::from_secs_f64(arguments.value("rest", if is_short { 0.7 } else { 3.0 })?),
-        row_count: arguments.value("rows", 6)?,
-        reader_count: arguments.value("readers", 3)?,
-        contended_count: arguments.value("contended", 1)?,
-        contender_count: arguments.value("contenders", 4)?,
+        crowd: Crowd {
+            row_count: arguments.value("rows", 6)?,
+            reader_count: arguments.value("readers", 3)?,
+            contended_count: arguments.value("contended", 1)?,
+            contender_count: arguments.value("contenders", 4)?,
+        },
     };
     let seed: u64 = arguments.value("seed", 1)?;
     let mut tally = Tally::default();
@@ -93,14 +92,7 @@ fn run_once(plan: &Plan, seed: u64) -> Result<Tally, Failure> {
     let keyspace = format!("CREATE KEYSPACE seen WITH replication = {REPLICATION}");
     let tables = Game::ALL.map(|game| game.table().to_owned());
     statements(&hosts[0].cql, &[&[keyspace, table(ROWS)], &tables[..]].concat())?;
-    let orders = Orders {
-        hosts,
-        table: ROWS.to_owned(),
-        row_count: plan.row_count,
-        reader_count: plan.reader_count,
-        contended_count: plan.contended_count,
-        contender_count: plan.contender_count,
-    };
+    let orders = Orders { hosts, table: ROWS.to_owned(), crowd: plan.crowd };
     let clients = Clients::begin(&orders, seed);
     let harms = hurt_all(&ring, &|| clients.answered_count(), plan.time, plan.rest)?;
     drop(ring);
