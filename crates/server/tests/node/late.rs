@@ -239,7 +239,7 @@ fn writes_count_until_their_log_has_them_although_their_client_has_gone() {
 }
 
 #[test]
-fn late_writes_count_that_wait_for_room_on_another_shard() {
+fn late_writes_that_wait_for_room_on_another_shard_end() {
     let disk = MemoryDisk::new();
     let node = Node::on_disk(&disk, |options| options.memtable_bytes = 1 << 20);
     let mut table = Table::of(node.client());
@@ -249,9 +249,9 @@ fn late_writes_count_that_wait_for_room_on_another_shard() {
     let (insert, value) = (table.insert.clone(), [b'x'; 60_000]);
     let answers = table.all(|row| execute_at(level(row), &insert, &[&i32::from(row).to_be_bytes(), &value]));
     assert!(!rows_with(write_timeout, &answers).is_empty(), "there was room");
-    assert!((0..20).all(|_| node.held_bytes() >= held_by(1)), "their mutations wait on");
-    drop(hang);
+    // Though nothing is written out yet.
     node.await_nothing_held();
+    drop(hang);
 }
 
 #[test]

@@ -59,9 +59,9 @@ pub(crate) type Reply<T> = oneshot::Sender<Done<T>>;
 /// What becomes of work whose asker has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It goes on: it changes something.
+    /// It goes on: it must not stop half way.
     GoesOn,
-    /// It ends where it stands: it only reads.
+    /// It ends where it waits: it only reads, or changes nothing while it waits for room.
     EndsWithAsker,
 }
 

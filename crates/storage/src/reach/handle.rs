@@ -66,7 +66,7 @@ impl ShardHandle {
         self.send(Fate::GoesOn, shard, work).await
     }
 
-    /// As [`ShardHandle::on`], of work that only reads.
+    /// As [`ShardHandle::on`], of work that only reads, or may be left where it waits.
     ///
     /// # Errors
     /// As [`Shards::on`].

@@ -116,7 +116,7 @@ impl ShardHandle {
     /// is written when one of its tables was emptied since: [`table::TableError::Outdated`].
     ///
     /// # Cancel safety
-    /// As [`crate::Shard::write`].
+    /// Dropped before there was room for it, nothing is written; after that it stands.
     pub async fn write_units(
         &self,
         owner: usize,
@@ -128,7 +128,7 @@ impl ShardHandle {
         let write = move |shard: Rc<Shard>| async move {
             write_units(&shard, planned_on, &mutations, unit, Wait::SyncMode).await
         };
-        self.on(owner, write).await.unwrap_or_else(|error| match error {
+        self.ask(owner, write).await.unwrap_or_else(|error| match error {
             StorageError::ShardBusy { .. } => Outcomes { error: Some(error), ..Outcomes::default() },
             // It has ended, or a panic has ended this: before, after or between writes.
             error => Outcomes::in_doubt(all, error),
@@ -194,7 +194,7 @@ impl ShardHandle {
     /// As [`crate::Shard::write`], [`table::TableError::Outdated`], and `ShardBusy` or `ShardGone`.
     ///
     /// # Cancel safety
-    /// As [`crate::Shard::write`].
+    /// As [`ShardHandle::write_units`].
     pub async fn write_claimed(
         &self,
         owner: usize,
@@ -206,7 +206,7 @@ impl ShardHandle {
         let write = move |shard: Rc<Shard>| async move {
             claims::write_claimed(&shard, planned_on, &mutations, settles, claim, wait).await
         };
-        self.on(owner, write).await?
+        self.ask(owner, write).await?
     }
 
     /// Counts what a mutation adds to counters, and writes it; returns what was written, once it is durable as `wait`
@@ -228,7 +228,7 @@ impl ShardHandle {
     ) -> Result<Mutation, StorageError> {
         let count =
             move |shard: Rc<Shard>| async move { counting::count(&shard, planned_on, &mutation, wait).await };
-        self.on(owner, count).await?
+        self.ask(owner, count).await?
     }
 
     /// Returns when everything that was written under a claim on that owner so far is on the disk: who has read it may

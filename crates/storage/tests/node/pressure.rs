@@ -8,7 +8,8 @@ use read::ReadTarget;
 use rows::RingRange;
 use runtime::memory_disk::{Fault, Operation};
 use runtime::{Background, Disk, MemoryDisk};
-use storage::{StorageError, StorageOptions, TableError};
+use storage::{StorageError, StorageOptions, TableError, Unit};
+use tokio::time::timeout;
 
 use crate::given::*;
 
@@ -16,6 +17,14 @@ const BUDGET: usize = 256 << 10;
 
 fn tight(shard_count: u16) -> StorageOptions {
     StorageOptions { memtable_bytes: BUDGET, ..options(shard_count) }
+}
+
+/// How long a flush takes on a slow node.
+const FLUSH: Duration = Duration::from_secs(60);
+
+fn flushing_slowly(shard_count: u16) -> Node {
+    let slow = |runtime: &mut runtime::Runtime| runtime.background = Background::tasks(FLUSH);
+    Node::start_with(&MemoryDisk::new(), tight(shard_count), slow).expect("starts")
 }
 
 #[test]
@@ -50,9 +59,7 @@ fn memtables_keep_to_their_budget_while_writers_come_from_all_sides() {
 #[test]
 fn writers_go_on_beside_a_flush_until_the_budget_is_spent() {
     run(async {
-        let flush = Duration::from_secs(60);
-        let slow = |runtime: &mut runtime::Runtime| runtime.background = Background::tasks(flush);
-        let node = Node::start_with(&MemoryDisk::new(), tight(1), slow).expect("starts");
+        let node = flushing_slowly(1);
         let (table, shard, long) = (table(), node.shard(0), "x".repeat(1_000));
         let (mut waited_beside, mut written_beside) = (0, 0);
         for pk in 0..600 {
@@ -66,6 +73,27 @@ fn writers_go_on_beside_a_flush_until_the_budget_is_spent() {
         }
         assert!(written_beside > 100, "{written_beside} writes came while a flush went on");
         assert!(waited_beside > 0, "a disk as slow as that can not keep up");
+    });
+}
+
+/// Else those of a shard that is slow would pile up, and be written when nobody waits for them any more.
+#[test]
+fn a_write_that_waits_for_room_ends_with_its_asker() {
+    run(async {
+        let node = flushing_slowly(2);
+        let (sender, owner, long) = (&node.shards.handles()[0], 1, "x".repeat(1_000));
+        let mut pks = (0..).filter(|pk: &i32| sender.shards().owner(key(*pk).token) == owner);
+        let mut left = Vec::new();
+        while left.len() < 3 {
+            let pk = pks.next().expect("there are more");
+            let write = sender.write_units(owner, None, Unit::Each, vec![insert(&table(), pk, 0, &long, 1)]);
+            if timeout(Duration::from_secs(1), write).await.is_err() {
+                left.push(pk);
+            }
+        }
+        tokio::time::sleep(10 * FLUSH).await;
+        let there: Vec<i32> = node.all(&table(), 1_000).await.into_iter().map(|(pk, ..)| pk).collect();
+        assert!(there.len() > 50 && left.iter().all(|pk| !there.contains(pk)), "{left:?} of {there:?}");
     });
 }
 

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 
 use super::Shared;
 use super::tables::Tables;
@@ -24,8 +24,10 @@ pub struct WriteRoom {
     failure: RefCell<Option<FlushFailure>>,
     /// Is one that failed to be tried again soon?
     is_tried_again: Cell<bool>,
-    /// Told when memtables shrink or a flush ends: writers may be waiting for room.
+    /// Told when memtables shrink or a flush ends: a writer may be waiting for room.
     freed: Notify,
+    /// Held by the writer that waits for room; the others wait for that, in the order of coming.
+    turn: Mutex<()>,
 }
 
 /// How a flush failed.
@@ -47,6 +49,7 @@ impl WriteRoom {
             failure: RefCell::new(None),
             is_tried_again: Cell::new(false),
             freed: Notify::new(),
+            turn: Mutex::default(),
         }
     }
 
@@ -71,7 +74,12 @@ impl WriteRoom {
     /// Would a write have to wait, or to start a flush?
     #[inline]
     pub(super) fn is_short(&self) -> bool {
-        self.is_spent() || (self.is_half_spent() && !self.is_flushing())
+        self.is_half_spent() && (!self.is_flushing() || self.is_spent() || self.is_waited_for())
+    }
+
+    /// Do others wait for room, who came first?
+    fn is_waited_for(&self) -> bool {
+        self.turn.try_lock().is_err()
     }
 
     /// Takes in that a memtable has grown.
@@ -117,10 +125,14 @@ impl WriteRoom {
         })
     }
 
-    /// Starts flushes when memtables grow, and holds writers back only when the budget is spent.
+    /// Starts flushes when memtables grow, and holds writers back only when the budget is spent; then each has room in
+    /// its turn, if it takes it before it waits for anything else.
     ///
     /// # Errors
     /// The node stops; or the budget is spent and flushes fail: waiting would not help.
+    ///
+    /// # Cancel safety
+    /// Dropped, the turn is given up.
     pub async fn wait(&self, shared: &Shared, tables: &Tables) -> Result<(), TableError> {
         shared.check_open()?;
         if !self.is_half_spent() {
@@ -130,6 +142,10 @@ impl WriteRoom {
         if !self.is_flushing() && recent_failure().is_none() {
             tables.flush_largest();
         }
+        if !self.is_spent() && !self.is_waited_for() {
+            return Ok(());
+        }
+        let _turn = self.turn.lock().await;
         while self.is_spent() {
             shared.check_open()?;
             if !self.is_flushing() {
@@ -204,6 +220,20 @@ mod tests {
         assert_eq!(states(&room), (101, true, true));
         room.give_back(71);
         assert_eq!(states(&room), (30, false, false));
+    }
+
+    /// Else those who come would take the room of those who wait, again and again.
+    #[test]
+    fn who_comes_while_others_wait_for_room_has_to_wait_too() {
+        let room = WriteRoom::new(100, 60);
+        room.flush_count.set(1);
+        assert!(!room.is_short() && !room.is_waited_for());
+        let turn = room.turn.try_lock().expect("nobody waits");
+        assert!(room.is_short() && room.is_waited_for());
+        room.give_back(20);
+        assert!(!room.is_short(), "there is room for all");
+        drop(turn);
+        assert!(!room.is_waited_for());
     }
 
     #[test]
