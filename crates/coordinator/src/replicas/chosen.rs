@@ -131,7 +131,7 @@ pub(super) async fn write_chosen(
     };
     let unit = (Unit::All, Rc::from([place]));
     let group = begin_group_of(replicas, &plan, requirement.clone(), unit, term, write_at);
-    let written = group.awaiting(replicas.view.here()).finish(level, term.deadline).await;
+    let written = group.awaiting(replicas.view.here()).finish(level).await;
     together(written)?;
     // A level may want fewer than those that agree.
     let agreed = Requirement::of(agreed, plan.factors);

@@ -131,7 +131,8 @@ pub(super) fn ask_one(
 ) -> LocalBoxFuture<'static, Result<Word, Missed>> {
     let Some(peer) = replicas.view.peer(node) else {
         let (shard, planned_on) = (replicas.shard.clone(), replicas.planned_on());
-        let agreeing = async move { replica::agree(&shard, planned_on, request).await };
+        // As others do it for this node: nobody waits for it after the deadline.
+        let agreeing = async move { timeout_at(deadline, replica::agree(&shard, planned_on, request)).await };
         // A task, so that it goes on when the others were enough.
         let agreeing = runtime::spawn_local(
             "a replica's own agreement",
@@ -139,8 +140,9 @@ pub(super) fn ask_one(
         );
         return async move {
             match agreeing.await {
-                Ok(Ok(answer)) => Ok(word_of(answer)),
-                Ok(Err(failure)) => Err(Missed::Failed(failure)),
+                Ok(Ok(Ok(answer))) => Ok(word_of(answer)),
+                Ok(Ok(Err(failure))) => Err(Missed::Failed(failure)),
+                Ok(Err(_late)) => Err(Missed::Silent { was_sent: true }),
                 Err(error) => Err(failed(error.to_string())),
             }
         }
@@ -186,5 +188,5 @@ pub(super) async fn write_as_one(
     let (plan, requirement) = replicas.admit(place.0, place.1, consistency)?;
     let write_at = |node| replicas.begin_write(node, Unit::All, mutations, term.deadline);
     let group = begin_group_of(replicas, &plan, requirement, (Unit::All, Rc::new([place])), term, write_at);
-    together(group.finish(consistency, term.deadline).await)
+    together(group.finish(consistency).await)
 }

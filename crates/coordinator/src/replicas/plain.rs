@@ -169,7 +169,7 @@ impl Replicas {
         };
         let begun = self.begin_group(&plan, requirement, Unit::Each, &mutations, term);
         let mut outcomes = PlainOutcomes::default();
-        for (index, outcome) in begun.finish(consistency, term.deadline).await.into_iter().enumerate() {
+        for (index, outcome) in begun.finish(consistency).await.into_iter().enumerate() {
             match outcome {
                 Ok(()) => outcomes.done.insert(index),
                 // As a full write it is done again, or refused.

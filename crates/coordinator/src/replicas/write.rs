@@ -41,7 +41,7 @@ impl Replicas {
     ) -> Result<(), ReplicaError> {
         let term = Term::of(patience);
         let begun = self.begin_groups(mutations, |_| consistency, term)?;
-        let finish = |group: GroupWrite| group.finish(consistency, term.deadline);
+        let finish = |group: GroupWrite| group.finish(consistency);
         let outcomes = join_all(begun.into_iter().map(finish)).await;
         let written = together(outcomes.into_iter().flatten().collect());
         if written.is_err() && self.has_planted(Plant::SentCalledRefused) {
@@ -62,7 +62,7 @@ impl Replicas {
         let term = Term::of(patience);
         let two = |factors: &Factors| if factors.total < 2 { Consistency::One } else { Consistency::Two };
         let begun = self.begin_groups(mutations, two, term)?;
-        let outcomes = join_all(begun.into_iter().map(|group| group.finish_all(term.deadline))).await;
+        let outcomes = join_all(begun.into_iter().map(GroupWrite::finish_all)).await;
         together(outcomes)
     }
 
@@ -140,9 +140,14 @@ impl Replicas {
             if let Some(written) = write.as_mut().now_or_never() {
                 return ready(Ok(written)).boxed_local();
             }
-            // A task, so that it goes on when the others were enough.
-            let write = runtime::spawn_local("a replica's own write", trace::carry(trace::current(), write));
-            return async move { write.await.map_err(|error| failed(error.to_string())) }.boxed_local();
+            // A task, so that it goes on when the others were enough: until the deadline, as theirs does.
+            let write = trace::carry(trace::current(), timeout_at(deadline, write));
+            let write = runtime::spawn_local("a replica's own write", write);
+            return async move {
+                let in_time = write.await.map_err(|error| failed(error.to_string()))?;
+                in_time.map_err(|_| Missed::Silent { was_sent: true })
+            }
+            .boxed_local();
         };
         let tables = mutations.iter().map(|mutation| mutation.table);
         let answer = self.ask(peer, tables, deadline, |out| Request::put_write(unit, mutations, out));
@@ -177,9 +182,9 @@ pub(super) fn begin_group_of(
         Unit::All => 1,
         Unit::Each => places.len(),
     };
-    let watched = Watched::new(replicas, plan.nodes, unit, places, term.begun);
-    let tallies = vec![tally; unit_count];
-    GroupWrite { view: Rc::clone(&replicas.view), asked, tallies, watched, awaited: None }
+    let rest = Rest { asked, watched: Watched::new(replicas, plan.nodes, unit, places, term.begun) };
+    let (tallies, deadline) = (vec![tally; unit_count], term.deadline);
+    GroupWrite { view: Rc::clone(&replicas.view), rest: Some(rest), deadline, tallies, awaited: None }
 }
 
 /// How long something may take.
@@ -197,15 +202,23 @@ impl Term {
     }
 }
 
-/// A write of one group that all its replicas were asked for.
+/// A write of one group that all its replicas were asked for. Dropped, those are waited for all the same that may write
+/// it yet: what is compared before that would differ behind it.
 pub(super) struct GroupWrite {
     view: Rc<RingView>,
-    asked: Asked,
+    /// `None` when nobody waits for more of it.
+    rest: Option<Rest>,
+    deadline: Instant,
     /// Of each unit.
     tallies: Vec<Tally>,
-    watched: Watched,
     /// Whoever is waited for, too.
     awaited: Option<NodeIndex>,
+}
+
+/// What replicas have not answered yet.
+struct Rest {
+    asked: Asked,
+    watched: Watched,
 }
 
 /// Asked of replicas, by node.
@@ -268,18 +281,29 @@ impl Watched {
             }
         }
     }
+}
 
-    /// Waits for the others behind the client's answer. Dropped or late, they have missed it.
-    fn watch_rest(mut self, mut asked: Asked, deadline: Instant) {
-        if self.left.is_empty() {
+impl Rest {
+    /// The next that answers; `None` when all have, or are late.
+    async fn next_until(&mut self, deadline: Instant) -> Option<(NodeIndex, Result<Written, Missed>)> {
+        let (node, written) = timeout_at(deadline, self.asked.next()).await.ok()??;
+        self.watched.answered(node, &written);
+        Some((node, written))
+    }
+
+    /// Waits for the others behind the client's answer. Those who are late have missed it.
+    fn watch(mut self, deadline: Instant) {
+        if self.asked.is_empty() {
             return;
         }
-        let watch = async move {
-            while let Ok(Some((node, written))) = timeout_at(deadline, asked.next()).await {
-                self.answered(node, &written);
-            }
-        };
+        let watch = async move { while self.next_until(deadline).await.is_some() {} };
         runtime::spawn_local("the rest of a write", Box::pin(watch));
+    }
+}
+
+impl Drop for GroupWrite {
+    fn drop(&mut self) {
+        self.rest.take().into_iter().for_each(|rest| rest.watch(self.deadline));
     }
 }
 
@@ -297,40 +321,39 @@ impl Drop for Watched {
 
 impl GroupWrite {
     /// The same, that waits for this replica in any case.
-    pub(super) fn awaiting(self, replica: NodeIndex) -> GroupWrite {
-        let awaited = self.watched.left.contains(&replica).then_some(replica);
-        GroupWrite { awaited, ..self }
+    pub(super) fn awaiting(mut self, replica: NodeIndex) -> GroupWrite {
+        let is_left = self.rest.as_ref().is_some_and(|rest| rest.watched.left.contains(&replica));
+        self.awaited = is_left.then_some(replica);
+        self
     }
 
     /// Waits until enough have each unit, or can not have it any more: the outcome of each.
-    pub(super) async fn finish(
-        mut self,
-        consistency: Consistency,
-        deadline: Instant,
-    ) -> Vec<Result<(), ReplicaError>> {
+    pub(super) async fn finish(mut self, consistency: Consistency) -> Vec<Result<(), ReplicaError>> {
         while (self.awaited.is_some() || !self.tallies.iter().all(Tally::is_decided))
-            && let Ok(Some((node, written))) = timeout_at(deadline, self.asked.next()).await
-        {
-            self.take_in(node, &written);
-        }
-        let is_any_left = !self.asked.is_empty();
-        self.watched.watch_rest(self.asked, deadline);
-        outcomes(self.tallies, consistency, is_any_left)
+            && self.hears_one().await
+        {}
+        let is_any_left = self.rest.as_ref().is_some_and(|rest| !rest.asked.is_empty());
+        outcomes(std::mem::take(&mut self.tallies), consistency, is_any_left)
     }
 
     /// Waits until all replicas have answered, or can not in time any more; the outcome of what is one unit.
-    async fn finish_all(mut self, deadline: Instant) -> Result<(), ReplicaError> {
-        while let Ok(Some((node, written))) = timeout_at(deadline, self.asked.next()).await {
-            self.take_in(node, &written);
-        }
-        let is_any_left = !self.asked.is_empty();
+    async fn finish_all(mut self) -> Result<(), ReplicaError> {
+        while self.hears_one().await {}
         // Those that are left are marked by this: before the caller hears anything.
-        drop(self.watched);
-        outcomes(self.tallies, Consistency::Two, is_any_left).into_iter().collect()
+        let rest = self.rest.take();
+        let is_any_left = rest.is_some_and(|rest| !rest.asked.is_empty());
+        outcomes(std::mem::take(&mut self.tallies), Consistency::Two, is_any_left).into_iter().collect()
+    }
+
+    /// Waits for one more answer; `false` when there is none in time.
+    async fn hears_one(&mut self) -> bool {
+        let Some(rest) = &mut self.rest else { return false };
+        let Some((node, written)) = rest.next_until(self.deadline).await else { return false };
+        self.take_in(node, &written);
+        true
     }
 
     fn take_in(&mut self, node: NodeIndex, written: &Result<Written, Missed>) {
-        self.watched.answered(node, written);
         self.awaited.take_if(|awaited| *awaited == node);
         for (index, tally) in self.tallies.iter_mut().enumerate() {
             tally.take_in(&self.view, node, said_of(written, index));

@@ -4,6 +4,7 @@ mod crowded;
 mod delivered;
 mod fenced;
 mod joining;
+mod left;
 mod left_out;
 mod outdated;
 mod traced;
