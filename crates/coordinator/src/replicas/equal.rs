@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use super::error::ReplicaError;
 use super::read::{Held, digest, lacking, whole_of};
-use super::{Missed, Replicas, RingSeat, misanswered};
+use super::{Missed, Replicas, misanswered};
 use crate::Consistency;
 
 /// Rows of a page that is compared, and bytes, at most.
@@ -120,19 +120,15 @@ impl AddAssign for Compared {
     }
 }
 
-impl RingSeat {
-    /// As [`Replicas::make_range_equal`], by the schema and the ring of now.
-    pub(super) async fn make_range_equal(
-        &self,
-        table: TableId,
-        range: (Token, Token),
-        on: Participants<'_>,
-    ) -> Result<Compared, ReplicaError> {
-        let table = self.shard().local().with_schema(|schema| schema.table_by_id(table).cloned());
-        let (table, replicas) = (table.ok_or(ReplicaError::NoTable)?, self.replicas());
-        let replicas = replicas.ok_or(ReplicaError::NoTable)?;
-        replicas.make_range_equal(&table, range, on, PATIENCE).await
-    }
+/// As [`Replicas::make_range_equal`], by the schema of now.
+pub(super) async fn make_range_equal_now(
+    replicas: &Replicas,
+    table: TableId,
+    range: (Token, Token),
+    on: Participants<'_>,
+) -> Result<Compared, ReplicaError> {
+    let table = replicas.shard.local().with_schema(|schema| schema.table_by_id(table).cloned());
+    replicas.make_range_equal(&table.ok_or(ReplicaError::NoTable)?, range, on, PATIENCE).await
 }
 
 impl Replicas {

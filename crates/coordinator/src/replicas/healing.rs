@@ -13,13 +13,13 @@ use storage::{HeldLog, Shard, StateError};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-use super::equal::Participants;
+use super::equal::{Participants, make_range_equal_now};
 use super::logged::{SentLogged, send_logged};
 use super::marks::NOTE_EVERY;
 use super::owed::Kept;
 use super::settled::{End, owe_unsettled};
 use super::slots::tokens_of;
-use super::{Compared, ReplicaError, RingSeat};
+use super::{ReplicaError, RingSeat};
 
 /// So often it is looked who is there again.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -238,8 +238,8 @@ async fn hand_logged(seat: &RingSeat, node: Uuid) {
     }
 }
 
-/// Makes equal what a node has missed, slot by slot. A slot that could not be compared on all of its replicas stays
-/// marked, and waits for others to be there.
+/// Makes equal what a node has missed, slot by slot, and with it what others have missed of the same slots. A slot that
+/// could not be compared on all of its replicas stays marked, and waits for others to be there.
 async fn heal_node(seat: &RingSeat, node: Uuid) {
     let marks = seat.own_marks();
     let (mut mended_count, mut failed_count, mut left) = (0, 0, Vec::new());
@@ -252,24 +252,35 @@ async fn heal_node(seat: &RingSeat, node: Uuid) {
                 left.push((table, slot));
                 continue;
             }
-            match heal_slot(seat, (node, table), slot).await {
+            let Some(replicas) = seat.replicas() else {
+                left.push((table, slot));
+                continue;
+            };
+            // Those others without which it is not compared on all.
+            let view = &replicas.view;
+            let counts = |other| view.index_of(other).is_some_and(|other| view.has_rows(other));
+            let others = marks.take_of_others(table, slot, counts);
+            let on = Participants::AllWith(node);
+            match make_range_equal_now(&replicas, table, tokens_of(slot), on).await {
                 Ok(compared) => {
                     mended_count += compared.mended_count;
                     if compared.partial_count > 0 {
-                        marks.wait(node, table, slot);
+                        others.iter().chain([&node]).for_each(|node| marks.wait(*node, table, slot));
                     }
                 }
+                // One that is gone has no rows to be compared.
                 Err(ReplicaError::NoTable) => {}
                 Err(error) => {
                     failed_count += 1;
                     left.push((table, slot));
+                    others.iter().for_each(|other| marks.compare(*other, table, slot));
                     tracing::debug!(%node, slot, %error, "a slot could not be compared");
                 }
             }
         }
     }
     left.into_iter().for_each(|(table, slot)| marks.compare(node, table, slot));
-    marks.healing_is_over(node);
+    marks.healing_is_over();
     if mended_count > 0 {
         seat.marks().handoff().count_mended(mended_count);
         tracing::info!(%node, mended_count, "partitions that differed after a node was away are equal again");
@@ -277,13 +288,4 @@ async fn heal_node(seat: &RingSeat, node: Uuid) {
     if failed_count > 0 {
         tracing::warn!(%node, failed_count, "slots that a node has missed something of could not be compared yet");
     }
-}
-
-/// A table that is gone has no rows to be compared.
-async fn heal_slot(
-    seat: &RingSeat,
-    (node, table): (Uuid, TableId),
-    slot: usize,
-) -> Result<Compared, ReplicaError> {
-    seat.make_range_equal(table, tokens_of(slot), Participants::AllWith(node)).await
 }

@@ -13,6 +13,8 @@
 //! partition, whichever shard has coordinated the write: it is the one that has logged it. Those of what is compared
 //! stand with one shard for each slot.
 
+mod compared;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -279,11 +281,6 @@ impl ShardMarks {
         true
     }
 
-    /// Rows of the slot are to be compared with a node's.
-    pub(super) fn compare(&self, node: Uuid, table: TableId, slot: usize) {
-        self.state().compare(node, table, slot);
-    }
-
     /// Nodes that have missed something.
     pub(super) fn nodes(&self) -> Vec<Uuid> {
         self.state().of_nodes.keys().copied().collect()
@@ -334,38 +331,6 @@ impl ShardMarks {
         }
     }
 
-    /// Others than before live: what was compared with some of its replicas only is to be compared again.
-    pub(super) fn stop_waiting(&self) {
-        for owed in self.state().of_nodes.values_mut() {
-            owed.compared.add_all(&std::mem::take(&mut owed.waiting));
-        }
-    }
-
-    /// Some replicas of the slot were away when it was compared with a node's.
-    pub(super) fn wait(&self, node: Uuid, table: TableId, slot: usize) {
-        let state = &mut *self.state();
-        state.is_changed |= state.of_nodes.entry(node).or_default().waiting.insert(table, slot);
-    }
-
-    /// Takes a table whose rows are to be compared with a node's, and its slots in their order. Who can not make them
-    /// equal adds them again, and says in the end that healing is over.
-    pub(super) fn take_compared(&self, node: Uuid) -> Option<(TableId, Vec<usize>)> {
-        let state = &mut *self.state();
-        let (table, slots) = state.of_nodes.get_mut(&node)?.compared.pop()?;
-        state.forget_if_nothing(node);
-        let taken = slots.iter().collect();
-        // It may have been taken before, and marked again since.
-        let in_healing = &mut state.in_healing.entry(node).or_default().compared;
-        slots.iter().for_each(|slot| _ = in_healing.insert(table, slot));
-        Some((table, taken))
-    }
-
-    /// What was taken of a node it has, or it was added again.
-    pub(super) fn healing_is_over(&self, node: Uuid) {
-        let state = &mut *self.state();
-        state.is_changed |= state.in_healing.remove(&node).is_some();
-    }
-
     /// Forgets what a node has missed, or all have.
     pub(super) fn forget(&self, node: Option<Uuid>) {
         let state = &mut *self.state();
@@ -396,10 +361,6 @@ impl ShardMarks {
 }
 
 impl State {
-    fn compare(&mut self, node: Uuid, table: TableId, slot: usize) {
-        self.is_changed |= self.of_nodes.entry(node).or_default().compared.insert(table, slot);
-    }
-
     fn forget_if_nothing(&mut self, node: Uuid) {
         if self.of_nodes.get(&node).is_some_and(Owed::is_nothing) {
             self.of_nodes.remove(&node);
@@ -466,8 +427,31 @@ mod tests {
             counts(&restored)
         };
         assert_eq!((counts(&marks), kept()), ((1, 2), (0, 3)), "they were taken one after the other");
-        marks.healing_is_over(NODE);
+        marks.healing_is_over();
         assert_eq!(kept(), (0, 0));
+    }
+
+    /// A slot is compared on all its replicas, whoever of them has missed something.
+    #[test]
+    fn a_slot_that_is_compared_is_taken_of_all_nodes_together() {
+        let (marks, [other, third]) = (ShardMarks::default(), [2, 3].map(Uuid::from_u128));
+        for node in [NODE, other, third] {
+            marks.compare(node, TABLE, 7);
+        }
+        marks.wait(other, TABLE, 8);
+        assert_eq!(marks.take_compared(NODE), Some((TABLE, vec![7])));
+        assert_eq!(marks.take_of_others(TABLE, 7, |node| node != third), vec![other]);
+        assert_eq!(marks.take_of_others(TABLE, 8, |_| true), vec![other], "also what waits");
+        let left = marks.nodes();
+        let restored = ShardMarks::default();
+        restored.restore(marks.take_changed().expect("they have changed"));
+        assert_eq!(
+            (left, restored.nodes()),
+            (vec![third], vec![NODE, other, third]),
+            "until healing is over"
+        );
+        marks.healing_is_over();
+        assert_eq!((marks.nodes(), marks.take_compared(third)), (vec![third], Some((TABLE, vec![7]))));
     }
 
     #[test]
@@ -490,7 +474,7 @@ mod tests {
         let facts = (logged.from(), logged.since(), marks.held_from());
         assert_eq!(facts, (Some(at(3)), Some(second(3)), at(3)));
         marks.owe(NODE, &logged.rest(at(7)));
-        marks.healing_is_over(NODE);
+        marks.healing_is_over();
         assert_eq!(marks.held_from(), at(7), "what was sent is not needed");
         assert!(marks.give_up_log(|_, from, _| from < at(7)).is_empty(), "it begins there");
         let [(node, places)] = &marks.give_up_log(|_, _, since| since == second(3))[..] else {

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use types::Token;
 use uuid::Uuid;
 
+use super::equal::make_range_equal_now;
 use super::view::{Plan, RingView};
 use super::{Compared, Participants, ReplicaError, RingSeat};
 use crate::{Consistency, Coordinator, CoordinatorError};
@@ -124,7 +125,8 @@ async fn repair_range(
         let (plan, _) = replicas.admit(table, range.1, Consistency::One)?;
         check_live(&replicas.view, &plan, on)?;
     }
-    seat.make_range_equal(table, range, on).await
+    let replicas = seat.replicas().ok_or(ReplicaError::NoTable)?;
+    make_range_equal_now(&replicas, table, range, on).await
 }
 
 /// Do those replicas live on which rows are to be made equal? One that is getting its rows need not.

@@ -30,6 +30,13 @@ impl Slots {
         is_new
     }
 
+    /// Takes one out; was it there?
+    fn remove(&mut self, slot: usize) -> bool {
+        let is_there = self.contains(slot);
+        self.0[slot / 64] &= !(1 << (slot % 64));
+        is_there
+    }
+
     fn contains(&self, slot: usize) -> bool {
         self.0[slot / 64] >> (slot % 64) & 1 == 1
     }
@@ -73,6 +80,16 @@ impl Places {
     /// Adds one; was it new?
     pub(super) fn insert(&mut self, table: TableId, slot: usize) -> bool {
         self.0.entry(table).or_default().insert(slot)
+    }
+
+    /// Takes one out; was it there?
+    pub(super) fn remove(&mut self, table: TableId, slot: usize) -> bool {
+        let Some(slots) = self.0.get_mut(&table) else { return false };
+        let is_there = slots.remove(slot);
+        if slots.count() == 0 {
+            self.0.remove(&table);
+        }
+        is_there
     }
 
     pub(super) fn add_all(&mut self, others: &Places) {
