@@ -99,7 +99,7 @@ impl Plan {
             timeouts: if dice.one_in(2) { short } else { [5, 10, 2, 60, 2, 5].map(Duration::from_secs) },
             seed_count: dice.between(1, count as u64) as usize,
             segment_bytes: *dice.pick(&[64 << 10, 1 << 20]),
-            memtable_bytes: *dice.pick(&[20_000, 100_000, 1_500_000]),
+            memtable_bytes: *dice.pick(&[50_000, 100_000, 1_500_000]),
             has_racks: dice.one_in(2),
             sync_max: None,
         }

@@ -86,6 +86,7 @@ pub(super) async fn settle(world: &Rc<World>, clients: &mut [Client]) -> Result<
     finished.map_err(|_| Violation::new("logged batches are never finished".to_owned()))?;
     let handed = timeout(patience, all_is_handed_on(world)).await;
     handed.map_err(|_| Violation::new(format!("nodes still lack what they have missed: {}", owed(world))))?;
+    world.stage.note(format_args!("nothing is owed after {:?}", begun.elapsed()));
     all_expired(clients).await;
     for client in clients.iter_mut().filter(|_| !world.plan.may_lose_acknowledged()) {
         read_untouched(client, world).await?;
