@@ -3,6 +3,7 @@
 //! What a plain request has to wait for is memory, and the waits of several go on at the same time. So those that are
 //! in the input together are done together, shard by shard ([`coordinator::Coordinator::plain_reads`]).
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use protocol::Frame;
@@ -15,6 +16,12 @@ use super::request::{PlainRequest, ReadFrame, Way};
 /// Frames of more than so many bytes are not gathered further: what is made of them takes memory too.
 const BATCHED_BYTES: usize = 64 << 10;
 const _: () = assert!(PLAIN_BATCH_MAX == storage::KEYS_TOGETHER, "what is gathered is done together");
+
+thread_local! {
+    /// Memory that the batches of one turn leave for those of the next, of whichever connection of the thread.
+    static READS: Cell<PlainBatch<PlainRead, ReadFrame>> = const { Cell::new(PlainBatch::EMPTY) };
+    static WRITES: Cell<PlainBatch<PlainWrite, Frame>> = const { Cell::new(PlainBatch::EMPTY) };
+}
 
 /// Requests that were taken and not yet begun. Memory is theirs for a turn only: most connections of many are idle.
 #[derive(Default)]
@@ -34,23 +41,29 @@ pub(super) struct PlainBatch<S, F> {
 
 impl<S, F> Default for PlainBatch<S, F> {
     fn default() -> Self {
-        PlainBatch::with_capacity(0)
+        PlainBatch::EMPTY
     }
 }
 
 impl<S, F> PlainBatch<S, F> {
+    const EMPTY: Self = PlainBatch { statements: Vec::new(), frames: Vec::new() };
+
     fn with_capacity(count: usize) -> Self {
         PlainBatch { statements: Vec::with_capacity(count), frames: Vec::with_capacity(count) }
     }
 
     fn push(&mut self, statement: S, frame: F) {
-        if self.statements.capacity() == 0 {
+        if self.has_no_memory() {
             *self = PlainBatch::with_capacity(PLAIN_BATCH_MAX);
         }
         assert!(self.statements.len() < PLAIN_BATCH_MAX, "no more are gathered than are done together");
         self.statements.push(statement);
         self.frames.push(frame);
         assert_eq!(self.statements.len(), self.frames.len(), "as many of both");
+    }
+
+    fn has_no_memory(&self) -> bool {
+        self.statements.capacity() == 0
     }
 
     /// Takes out those that are done, and gives back those of each batch.
@@ -90,10 +103,16 @@ impl Batcher {
         match request {
             Way::Plain(PlainRequest::Read(read, frame)) => {
                 self.frame_bytes += frame.frame.body.len();
+                if self.reads.has_no_memory() {
+                    self.reads = READS.take();
+                }
                 self.reads.push(read, frame);
             }
             Way::Plain(PlainRequest::Write(write, frame)) => {
                 self.frame_bytes += frame.body.len();
+                if self.writes.has_no_memory() {
+                    self.writes = WRITES.take();
+                }
                 self.writes.push(write, frame);
             }
             Way::Full(frame) => self.full.push_back(frame),
@@ -140,7 +159,13 @@ impl Batcher {
     /// At the end of a turn: what is left over waits, and takes so many bytes.
     pub(super) fn settle(&mut self) -> usize {
         if self.len() == 0 {
-            *self = Batcher::default();
+            let Batcher { reads, writes, .. } = std::mem::take(self);
+            if !reads.has_no_memory() {
+                READS.set(reads);
+            }
+            if !writes.has_no_memory() {
+                WRITES.set(writes);
+            }
         }
         self.plain_frames().chain(&self.full).map(frame_bytes).sum()
     }
