@@ -15,11 +15,11 @@ use uuid::Uuid;
 
 use super::equal::{Participants, make_range_equal_now};
 use super::logged::{SentLogged, send_logged};
-use super::marks::NOTE_EVERY;
+use super::marks::{NOTE_EVERY, ShardMarks};
 use super::owed::Kept;
 use super::settled::{End, owe_unsettled};
 use super::slots::tokens_of;
-use super::{ReplicaError, RingSeat};
+use super::{ReplicaError, Replicas, RingSeat};
 
 /// So often it is looked who is there again.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -248,32 +248,15 @@ async fn heal_node(seat: &RingSeat, node: Uuid) {
     {
         for slot in slots {
             // When it is away again, what is left of its slots would fail one by one.
-            if !may_hand(seat, node) {
-                left.push((table, slot));
-                continue;
-            }
-            let Some(replicas) = seat.replicas() else {
+            let Some(replicas) = seat.replicas().filter(|_| may_hand(seat, node)) else {
                 left.push((table, slot));
                 continue;
             };
-            // Those others without which it is not compared on all.
-            let view = &replicas.view;
-            let counts = |other| view.index_of(other).is_some_and(|other| view.has_rows(other));
-            let others = marks.take_of_others(table, slot, counts);
-            let on = Participants::AllWith(node);
-            match make_range_equal_now(&replicas, table, tokens_of(slot), on).await {
-                Ok(compared) => {
-                    mended_count += compared.mended_count;
-                    if compared.partial_count > 0 {
-                        others.iter().chain([&node]).for_each(|node| marks.wait(*node, table, slot));
-                    }
-                }
-                // One that is gone has no rows to be compared.
-                Err(ReplicaError::NoTable) => {}
+            match heal_slot(marks, &replicas, (node, table), slot).await {
+                Ok(count) => mended_count += count,
                 Err(error) => {
                     failed_count += 1;
                     left.push((table, slot));
-                    others.iter().for_each(|other| marks.compare(*other, table, slot));
                     tracing::debug!(%node, slot, %error, "a slot could not be compared");
                 }
             }
@@ -287,5 +270,35 @@ async fn heal_node(seat: &RingSeat, node: Uuid) {
     }
     if failed_count > 0 {
         tracing::warn!(%node, failed_count, "slots that a node has missed something of could not be compared yet");
+    }
+}
+
+/// Makes a slot equal, and sees to the marks of the others that have missed something of it; how many partitions
+/// differed? A table that is gone has no rows to be compared.
+///
+/// # Errors
+/// It could not be compared, and the others are marked as before.
+async fn heal_slot(
+    marks: &ShardMarks,
+    replicas: &Replicas,
+    (node, table): (Uuid, TableId),
+    slot: usize,
+) -> Result<u64, ReplicaError> {
+    // Those without which it is not compared on all.
+    let view = &replicas.view;
+    let counts = |other| view.index_of(other).is_some_and(|other| view.has_rows(other));
+    let others = marks.take_of_others(table, slot, counts);
+    match make_range_equal_now(replicas, table, tokens_of(slot), Participants::AllWith(node)).await {
+        Ok(compared) => {
+            if compared.partial_count > 0 {
+                others.iter().chain([&node]).for_each(|node| marks.wait(*node, table, slot));
+            }
+            Ok(compared.mended_count)
+        }
+        Err(ReplicaError::NoTable) => Ok(0),
+        Err(error) => {
+            others.iter().for_each(|other| marks.compare(*other, table, slot));
+            Err(error)
+        }
     }
 }

@@ -8,7 +8,6 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use replica::{Answer, Ballot, Operation, PaxosAnswer, PaxosRequest, Phase, Promise, Request};
 use ring::NodeIndex;
 use rows::{Mutation, PartitionKey};
-use runtime::trace;
 use schema::TableId;
 use storage::Unit;
 use tokio::time::{Instant, timeout_at};
@@ -17,8 +16,8 @@ use types::Token;
 use super::deciders::who_agree;
 use super::error::ReplicaError;
 use super::requirement::Counted;
-use super::write::{Tally, Term, begin_group_of, together};
-use super::{Missed, Replicas, failed, misanswered};
+use super::write::{Tally, Term, begin_group_of, own_part, together};
+use super::{Missed, Replicas, misanswered};
 use crate::Consistency;
 
 /// Of a table, and the level at which its replicas agree.
@@ -131,22 +130,9 @@ pub(super) fn ask_one(
 ) -> LocalBoxFuture<'static, Result<Word, Missed>> {
     let Some(peer) = replicas.view.peer(node) else {
         let (shard, planned_on) = (replicas.shard.clone(), replicas.planned_on());
-        // As others do it for this node: nobody waits for it after the deadline.
-        let agreeing = async move { timeout_at(deadline, replica::agree(&shard, planned_on, request)).await };
-        // A task, so that it goes on when the others were enough.
-        let agreeing = runtime::spawn_local(
-            "a replica's own agreement",
-            trace::carry(trace::current(), Box::pin(agreeing)),
-        );
-        return async move {
-            match agreeing.await {
-                Ok(Ok(Ok(answer))) => Ok(word_of(answer)),
-                Ok(Ok(Err(failure))) => Err(Missed::Failed(failure)),
-                Ok(Err(_late)) => Err(Missed::Silent { was_sent: true }),
-                Err(error) => Err(failed(error.to_string())),
-            }
-        }
-        .boxed_local();
+        let agreeing = Box::pin(async move { replica::agree(&shard, planned_on, request).await });
+        let agreeing = own_part("a replica's own agreement", deadline, agreeing);
+        return async move { agreeing.await?.map(word_of).map_err(Missed::Failed) }.boxed_local();
     };
     let answer = replicas.ask(peer, [request.table], deadline, |out| Request::put_paxos(&request, out));
     async move {

@@ -50,6 +50,10 @@ impl Slots {
         (0..64 * WORDS).filter(|slot| self.contains(*slot))
     }
 
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
+    }
+
     fn count(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
@@ -86,7 +90,7 @@ impl Places {
     pub(super) fn remove(&mut self, table: TableId, slot: usize) -> bool {
         let Some(slots) = self.0.get_mut(&table) else { return false };
         let is_there = slots.remove(slot);
-        if slots.count() == 0 {
+        if slots.is_empty() {
             self.0.remove(&table);
         }
         is_there
@@ -103,7 +107,7 @@ impl Places {
         self.0.retain(|table, slots| {
             others.0.get(table).is_some_and(|others| {
                 slots.0.iter_mut().zip(&others.0).for_each(|(word, others)| *word &= others);
-                slots.0.iter().any(|word| *word != 0)
+                !slots.is_empty()
             })
         });
     }

@@ -140,14 +140,7 @@ impl Replicas {
             if let Some(written) = write.as_mut().now_or_never() {
                 return ready(Ok(written)).boxed_local();
             }
-            // A task, so that it goes on when the others were enough: until the deadline, as theirs does.
-            let write = trace::carry(trace::current(), timeout_at(deadline, write));
-            let write = runtime::spawn_local("a replica's own write", write);
-            return async move {
-                let in_time = write.await.map_err(|error| failed(error.to_string()))?;
-                in_time.map_err(|_| Missed::Silent { was_sent: true })
-            }
-            .boxed_local();
+            return own_part("a replica's own write", deadline, write).boxed_local();
         };
         let tables = mutations.iter().map(|mutation| mutation.table);
         let answer = self.ask(peer, tables, deadline, |out| Request::put_write(unit, mutations, out));
@@ -158,6 +151,20 @@ impl Replicas {
             }
         }
         .boxed_local()
+    }
+}
+
+/// This node's own part in what its replicas are asked for, boxed: a task, so that it goes on when the others were
+/// enough, until the deadline, as theirs does.
+pub(super) fn own_part<T: 'static>(
+    what: &'static str,
+    deadline: Instant,
+    part: impl Future<Output = T> + Unpin + 'static,
+) -> impl Future<Output = Result<T, Missed>> {
+    let part = runtime::spawn_local(what, trace::carry(trace::current(), timeout_at(deadline, part)));
+    async move {
+        let in_time = part.await.map_err(|error| failed(error.to_string()))?;
+        in_time.map_err(|_| Missed::Silent { was_sent: true })
     }
 }
 
@@ -303,7 +310,9 @@ impl Rest {
 
 impl Drop for GroupWrite {
     fn drop(&mut self) {
-        self.rest.take().into_iter().for_each(|rest| rest.watch(self.deadline));
+        if let Some(rest) = self.rest.take() {
+            rest.watch(self.deadline);
+        }
     }
 }
 

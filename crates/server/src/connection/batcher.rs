@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::thread::LocalKey;
 
 use protocol::Frame;
 use query::{PLAIN_BATCH_MAX, PlainRead, PlainWrite};
@@ -17,10 +18,13 @@ use super::request::{PlainRequest, ReadFrame, Way};
 const BATCHED_BYTES: usize = 64 << 10;
 const _: () = assert!(PLAIN_BATCH_MAX == storage::KEYS_TOGETHER, "what is gathered is done together");
 
+/// An empty batch, whose memory nobody uses now.
+type Spare<S, F> = Cell<PlainBatch<S, F>>;
+
 thread_local! {
     /// Memory that the batches of one turn leave for those of the next, of whichever connection of the thread.
-    static READS: Cell<PlainBatch<PlainRead, ReadFrame>> = const { Cell::new(PlainBatch::EMPTY) };
-    static WRITES: Cell<PlainBatch<PlainWrite, Frame>> = const { Cell::new(PlainBatch::EMPTY) };
+    static READS: Spare<PlainRead, ReadFrame> = const { Cell::new(PlainBatch::EMPTY) };
+    static WRITES: Spare<PlainWrite, Frame> = const { Cell::new(PlainBatch::EMPTY) };
 }
 
 /// Requests that were taken and not yet begun. Memory is theirs for a turn only: most connections of many are idle.
@@ -66,6 +70,20 @@ impl<S, F> PlainBatch<S, F> {
         self.statements.capacity() == 0
     }
 
+    /// Uses spare memory of the thread, unless it has some.
+    fn borrow_from(&mut self, spare: &'static LocalKey<Spare<S, F>>) {
+        if self.has_no_memory() {
+            *self = spare.take();
+        }
+    }
+
+    /// Leaves its memory, if it has some, to whichever comes next.
+    fn leave_to(self, spare: &'static LocalKey<Spare<S, F>>) {
+        if !self.has_no_memory() {
+            spare.set(self);
+        }
+    }
+
     /// Takes out those that are done, and gives back those of each batch.
     pub(super) fn take_out(&mut self, done: IndexSet, batches: &[IndexSet]) -> Vec<Self> {
         let count = self.statements.len();
@@ -103,16 +121,12 @@ impl Batcher {
         match request {
             Way::Plain(PlainRequest::Read(read, frame)) => {
                 self.frame_bytes += frame.frame.body.len();
-                if self.reads.has_no_memory() {
-                    self.reads = READS.take();
-                }
+                self.reads.borrow_from(&READS);
                 self.reads.push(read, frame);
             }
             Way::Plain(PlainRequest::Write(write, frame)) => {
                 self.frame_bytes += frame.body.len();
-                if self.writes.has_no_memory() {
-                    self.writes = WRITES.take();
-                }
+                self.writes.borrow_from(&WRITES);
                 self.writes.push(write, frame);
             }
             Way::Full(frame) => self.full.push_back(frame),
@@ -160,12 +174,8 @@ impl Batcher {
     pub(super) fn settle(&mut self) -> usize {
         if self.len() == 0 {
             let Batcher { reads, writes, .. } = std::mem::take(self);
-            if !reads.has_no_memory() {
-                READS.set(reads);
-            }
-            if !writes.has_no_memory() {
-                WRITES.set(writes);
-            }
+            reads.leave_to(&READS);
+            writes.leave_to(&WRITES);
         }
         self.plain_frames().chain(&self.full).map(frame_bytes).sum()
     }
