@@ -268,7 +268,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "sim",
-        options: "[--only coordinator|served|peers|replicated|raft|ring|failover] [--seeds N] [--from S] [--seed S] [--events N] [--once | --processes] [--plants | --plant NAME] [--log FILTER] [--release]",
+        options: "[--only coordinator|served|peers|replicated|raft|ring|rivals|failover] [--seeds N] [--from S] [--seed S] [--events N] [--once | --processes] [--plants | --plant NAME] [--log FILTER] [--release]",
         about: "the whole node under seeds, with power cuts: every answer checked, every run repeated",
         run: sim::run,
     },

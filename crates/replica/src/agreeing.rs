@@ -131,15 +131,12 @@ impl PaxosLog {
             return Ok(PaxosAnswer::Done);
         }
         let state = self.read(shard, table, &key).await?;
-        let has_planted = |plant| shard.local().runtime().plants.has(plant);
-        let forgets = has_planted(Plant::PromiseForgotten);
+        let forgets = shard.local().runtime().plants.has(Plant::PromiseForgotten);
         let mut known = None;
         let (grounds, phase) = match phase {
             Phase::Propose(proposing) => {
                 known = proposing.known.as_ref().map(|known| known.ballot.micros());
-                let grounds = self.grounds_of(&proposing)?;
-                let known = proposing.known.filter(|_| !has_planted(Plant::UnfinishedForgotten));
-                (Some(grounds), Phase::Propose(Proposing { known, ..proposing }))
+                (Some(self.grounds_of(&proposing)?), Phase::Propose(proposing))
             }
             phase => (None, phase),
         };

@@ -140,12 +140,13 @@ plants! {
     SeenUncompared,
     /// Replicas accept what is proposed for an operation of which they know that something has come already.
     OperationUncompared,
-    /// A replica forgets what it has accepted for what comes behind it, whether that is finished or not.
-    UnfinishedForgotten,
     /// Reads do not wait for what a replica has accepted and not written yet.
     AcceptedUnheeded,
     /// Who was asked to count and is silent is taken not to have counted: another replica counts, too.
     SilentTakenForUncounted,
+    /// No fault, and not to be found: nodes that see the same ring choose different replicas to decide about a
+    /// partition. What replicas promise holds whoever decides.
+    DecidersDiffer,
 }
 
 impl Plant {
@@ -181,13 +182,25 @@ impl Plant {
         Plant::RefusedUnproposed,
         Plant::SeenUncompared,
         Plant::OperationUncompared,
-        Plant::UnfinishedForgotten,
         Plant::AcceptedUnheeded,
         Plant::SilentTakenForUncounted,
         Plant::UnsyncedAcknowledgement,
         Plant::BatchesForgotten,
         Plant::UnappliedMutation,
         Plant::FrozenMemtablePassedOver,
+    ];
+
+    /// Those that changes with a condition and counters in a ring can show.
+    pub const OF_RIVALS: &[Plant] = &[
+        Plant::PromiseForgotten,
+        Plant::AcceptedPassedOver,
+        Plant::RefusedUnproposed,
+        Plant::SeenUncompared,
+        Plant::OperationUncompared,
+        Plant::AcceptedUnheeded,
+        Plant::SilentTakenForUncounted,
+        Plant::ConditionalUnsynced,
+        Plant::TimestampUnheard,
     ];
 
     /// Can one node alone show it?

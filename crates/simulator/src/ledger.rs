@@ -1,13 +1,14 @@
 //! Rows that rivals count up by changes with a condition, and what each may be told of them.
 //!
 //! ```text
-//!   UPDATE counts SET n = 8 WHERE k = 0 IF n = 7   ─┬─► applied: 8 was reached, by this request alone
-//!                                                   └─► not applied, n = 9: 9 is there, and stays
+//!   UPDATE counts SET n = 8, m2 = 8 WHERE k = 0 IF n = 7   ─┬─► applied: 8 was reached, by this request alone
+//!                                                           └─► not applied, n = 9: 9 is there, and stays
 //! ```
 //!
 //! Each number is reached once at most. What a client was told is there for good, and so nobody is shown less later on,
 //! whatever befalls the nodes. A number is only shown when somebody has asked for it who was not told that it was not
-//! done.
+//! done. Each leaves its number in one of three columns in turns, which the next two do not write: whoever sees a
+//! number sees those two before it, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +20,11 @@ use crate::ways::Way;
 
 /// Rows that are counted up.
 const ROW_COUNT: i32 = 2;
+/// Columns in which numbers are left.
+const MARK_COUNT: i32 = 3;
+
+/// How a table of them is made.
+pub(crate) const DEFINITION: &str = "(k int PRIMARY KEY, n int, m0 int, m1 int, m2 int)";
 
 /// What is known of the rows, over all lives of a node.
 #[derive(Debug, Default)]
@@ -66,10 +72,11 @@ impl Asked {
                 (format!("INSERT INTO {table} (k, n) VALUES (?, ?) IF NOT EXISTS"), vec![row, int(0)])
             }
             What::Count(number) => {
-                let text = format!("UPDATE {table} SET n = ? WHERE k = ? IF n = ?");
-                (text, vec![int(number), row, int(number - 1)])
+                let mark = number % MARK_COUNT;
+                let text = format!("UPDATE {table} SET n = ?, m{mark} = ? WHERE k = ? IF n = ?");
+                (text, vec![int(number), int(number), row, int(number - 1)])
             }
-            What::Show => (format!("SELECT n FROM {table} WHERE k = ?"), vec![row]),
+            What::Show => (format!("SELECT n, m0, m1, m2 FROM {table} WHERE k = ?"), vec![row]),
         }
     }
 }
@@ -117,13 +124,16 @@ impl Ledger {
 
     /// Takes in the rows of an answer, and tells what they say.
     pub(crate) fn take_rows(&mut self, asked: &Asked, rows: &Rows) -> Result<Told, String> {
-        let told = told_of(rows, asked.what)?;
+        let (told, marks) = told_of(rows, asked.what)?;
         match told {
             Told::Applied => self.take_applied(asked)?,
             Told::Shown(number) => {
                 // Whose condition did not hold has not reached it, nor will.
                 self.take_undone(asked);
                 self.take_shown(asked, number)?;
+                if let (Some(marks), Some(number)) = (marks, number) {
+                    check_marks(asked.row, number, &marks)?;
+                }
             }
         }
         Ok(told)
@@ -171,6 +181,22 @@ impl Ledger {
     }
 }
 
+/// A row in which that number stands has the marks of it and of those before it.
+fn check_marks(row: i32, shown: i32, marks: &Marks) -> Result<(), String> {
+    let number = shown_as(row, shown);
+    for (mark, has) in (0..MARK_COUNT).zip(marks) {
+        let last = (1..=number).rev().take(MARK_COUNT as usize).find(|number| number % MARK_COUNT == mark);
+        let has = has.map(|has| shown_as(row, has));
+        if has != last {
+            return Err(format!("{number} is shown, and {has:?} in m{mark} instead of {last:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// What stands in the columns of marks.
+type Marks = [Option<i32>; MARK_COUNT as usize];
+
 /// What an answer says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
@@ -189,8 +215,8 @@ impl Told {
     }
 }
 
-/// What the rows of an answer say.
-fn told_of(rows: &Rows, what: What) -> Result<Told, String> {
+/// What the rows of an answer say, with the marks where they are read.
+fn told_of(rows: &Rows, what: What) -> Result<(Told, Option<Marks>), String> {
     let cells: Vec<_> =
         CellReader::new(rows.cells.clone()).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
     let number = |cell: Option<&Option<bytes::Bytes>>| match cell.and_then(Option::as_deref) {
@@ -201,11 +227,18 @@ fn told_of(rows: &Rows, what: What) -> Result<Told, String> {
         },
     };
     if what == What::Show {
-        return number(cells.first()).map(Told::Shown);
+        let mut numbers = cells.iter().map(|cell| number(Some(cell)));
+        let shown = numbers.next().transpose()?.flatten();
+        let marks: Vec<_> = numbers.collect::<Result<_, _>>()?;
+        // There may be no row.
+        return Ok((Told::Shown(shown), marks.try_into().ok()));
     }
     match cells.split_first() {
-        Some((Some(applied), [])) if applied[..] == [1] => Ok(Told::Applied),
-        Some((Some(applied), shown)) if applied[..] == [0] => number(shown.last()).map(Told::Shown),
+        Some((Some(applied), [])) if applied[..] == [1] => Ok((Told::Applied, None)),
+        // Of the columns that it shows, that of the number is the last.
+        Some((Some(applied), shown)) if applied[..] == [0] => {
+            number(shown.last()).map(|number| (Told::Shown(number), None))
+        }
         _ => Err(format!("{cells:?} says neither that it was applied nor that it was not")),
     }
 }
@@ -238,5 +271,20 @@ mod tests {
         ledger.take_shown(&next, Some(2)).expect("by somebody else");
         ledger.take_applied(&one).expect_err("twice");
         assert_eq!(ledger.rows[0].told, 2);
+    }
+
+    #[test]
+    fn a_change_that_is_not_there_with_those_behind_it_is_noticed() {
+        for (number, marks) in
+            [(0, [None; 3]), (2, [None, Some(1), Some(2)]), (7, [Some(6), Some(7), Some(5)])]
+        {
+            let shown = |row: i32| marks.map(|mark: Option<i32>| mark.map(|mark| shown_as(row, mark)));
+            for row in 0..ROW_COUNT {
+                assert_eq!(check_marks(row, shown_as(row, number), &shown(row)), Ok(()));
+            }
+        }
+        for marks in [[Some(3), Some(7), Some(5)], [Some(6), Some(7), None], [Some(6), Some(7), Some(8)]] {
+            check_marks(0, 7, &marks).expect_err("the changes to 5, 6 and 7 are there, and no other");
+        }
     }
 }

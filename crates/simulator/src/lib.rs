@@ -57,7 +57,7 @@ pub use machine::{Fate, Machine, MachineOptions};
 pub use peers::simulate_peers;
 pub use raft::simulate_raft;
 pub use replicated::simulate_replicated;
-pub use ring::{simulate_failover, simulate_ring};
+pub use ring::{simulate_failover, simulate_ring, simulate_rivals};
 pub use scenario::{Outcome, Violation, simulate};
 pub use served::simulate_served;
 pub use ways::{Way, Ways};

@@ -12,7 +12,7 @@ use crate::ways::Way;
 
 /// The tables, in whichever keyspace, and how they are made.
 pub(crate) const TABLES: [(&str, &str); 2] =
-    [("counts", "(k int PRIMARY KEY, n int)"), ("tallies", "(k int PRIMARY KEY, n counter)")];
+    [("counts", ledger::DEFINITION), ("tallies", "(k int PRIMARY KEY, n counter)")];
 
 /// What is known, over all lives of a node.
 #[derive(Debug, Default)]

@@ -167,6 +167,18 @@ impl Way {
         Way::Applied,
         Way::NotApplied,
     ];
+
+    /// Those through a ring in which clients only count together.
+    pub const OF_RIVALS: [Way; 8] = [
+        Way::Crash,
+        Way::OtherAddress,
+        Way::LostDisk,
+        Way::AskedAgain,
+        Way::Applied,
+        Way::NotApplied,
+        Way::Counted,
+        Way::CounterShown,
+    ];
 }
 
 /// How often each was taken.

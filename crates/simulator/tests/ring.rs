@@ -1,30 +1,46 @@
-//! A handful of seeds of rings of whole nodes. `cargo xtask sim --only ring` runs more of them.
+//! A handful of seeds of rings of whole nodes. `cargo xtask sim --only ring` and `--only rivals` run more of them.
 
 use runtime::Plant;
-use simulator::{Outcome, Way, Ways, simulate_ring};
+use simulator::{Outcome, Way, Ways, simulate_ring, simulate_rivals};
 
-fn run(seed: u64) -> (Outcome, Ways) {
-    let (outcome, ways) = simulate_ring(seed, None);
+/// Runs a seed, with a fault or without.
+type Simulate = fn(u64, Option<Plant>) -> (Outcome, Ways);
+
+/// The kind of run, as it is asked for.
+const RING: (&str, Simulate) = ("ring", simulate_ring);
+const RIVALS: (&str, Simulate) = ("rivals", simulate_rivals);
+
+fn run((kind, simulate): (&str, Simulate), seed: u64) -> (Outcome, Ways) {
+    let (outcome, ways) = simulate(seed, None);
     if let Some(violation) = &outcome.violation {
         let events = outcome.events.last(30).join("\n  ");
-        panic!("seed {seed} fails (cargo xtask sim --only ring --seed {seed}): {violation}\n  {events}");
+        panic!("seed {seed} fails (cargo xtask sim --only {kind} --seed {seed}): {violation}\n  {events}");
     }
     (outcome, ways)
 }
 
-/// What is never tried is never found wrong.
+/// Runs seeds. What is never tried is never found wrong.
+fn run_all(kind: (&str, Simulate), seeds: std::ops::Range<u64>, wanted: &[Way]) {
+    let all = Ways::default();
+    seeds.for_each(|seed| all.add_all(&run(kind, seed).1));
+    let missing = all.missing(wanted);
+    assert!(missing.is_empty(), "never taken: {missing:?}; {all}");
+}
+
 #[test]
 fn a_ring_keeps_what_it_acknowledged() {
-    let all = Ways::default();
-    (1..6).for_each(|seed| all.add_all(&run(seed).1));
-    let missing = all.missing(&Way::OF_RING);
-    assert!(missing.is_empty(), "never taken: {missing:?}; {all}");
+    run_all(RING, 1..6, &Way::OF_RING);
+}
+
+#[test]
+fn rivals_are_told_one_order_of_their_changes() {
+    run_all(RIVALS, 1..13, &Way::OF_RIVALS);
 }
 
 #[test]
 fn the_same_seed_gives_the_same_events() {
     for seed in 6..8 {
-        let [one, other] = [(); 2].map(|()| run(seed).0.events);
+        let [one, other] = [(); 2].map(|()| run(RING, seed).0.events);
         assert_eq!(one, other, "seed {seed} (cargo xtask sim --only ring --seed {seed})");
     }
 }
@@ -32,8 +48,14 @@ fn the_same_seed_gives_the_same_events() {
 /// Faults that the first seeds find; `cargo xtask sim --only ring --plants` tries all that a ring can show.
 #[test]
 fn planted_faults_are_found() {
-    for plant in [Plant::OneIsEnough, Plant::SentCalledRefused] {
-        let found = (1..4).find(|seed| simulate_ring(*seed, Some(plant)).0.violation.is_some());
+    let planted = [
+        (RING, Plant::OneIsEnough),
+        (RING, Plant::SentCalledRefused),
+        (RIVALS, Plant::PromiseForgotten),
+        (RIVALS, Plant::RefusedUnproposed),
+    ];
+    for ((_, simulate), plant) in planted {
+        let found = (1..4).find(|seed| simulate(*seed, Some(plant)).0.violation.is_some());
         assert!(found.is_some(), "{plant:?} is not found");
     }
 }

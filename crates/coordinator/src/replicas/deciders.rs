@@ -2,6 +2,7 @@
 
 use replica::{Answer, Deciding, Request};
 use ring::NodeIndex;
+use runtime::Plant;
 use schema::TableId;
 use tokio::time::{Instant, timeout_at};
 use types::Token;
@@ -62,6 +63,11 @@ pub(crate) fn deciders_of(
         bytes[..8].copy_from_slice(&token.0.to_be_bytes());
         (Token::of(&bytes), *node)
     });
+    let runtime = replicas.shard.local().runtime();
+    if runtime.plants.has(Plant::DecidersDiffer) && !nodes.is_empty() {
+        let first = runtime.random.below(nodes.len() as u64) as usize;
+        nodes.rotate_left(first);
+    }
     Ok(nodes)
 }
 

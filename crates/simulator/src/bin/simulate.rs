@@ -1,13 +1,14 @@
 //! Runs seeds of the simulation: `simulate [--only KIND] [--seeds N] [--seed S] [--events N]`.
 //!
-//! There are seven kinds of runs: of a node whose coordinator is driven (`coordinator`), of nodes that serve clients
+//! There are eight kinds of runs: of a node whose coordinator is driven (`coordinator`), of nodes that serve clients
 //! over a network (`served`), of nodes that talk to each other (`peers`), of nodes that keep rows together
-//! (`replicated`), of nodes that agree on a log (`raft`), of a ring of nodes that serve clients (`ring`), and of one
-//! under load of which a node is hit (`failover`), which tells figures; without `--only` each seed is run of all but
-//! the last. Which ways requests took is told at the end.
+//! (`replicated`), of nodes that agree on a log (`raft`), of a ring of nodes that serve clients (`ring`), the same of
+//! changes with a condition and counters alone (`rivals`), and of one under load of which a node is hit (`failover`),
+//! which tells figures; without `--only` each seed is run of all but the last. Which ways requests took is told at the
+//! end.
 //! `simulate --plants` plants each fault that there is (`runtime::Plant`) in nodes that serve and tells which seed
-//! found it, or that none of `--seeds` did; with `--only ring` those that a ring can show, in its nodes. `--plant NAME`
-//! plants one.
+//! found it, or that none of `--seeds` did; with `--only ring` or `--only rivals` those that such a run can show, in
+//! its nodes. `--plant NAME` plants one.
 //!
 //! `--log FILTER` shows what nodes write to their logs, by the words of `RUST_LOG`.
 //!
@@ -25,7 +26,7 @@ use std::process::ExitCode;
 use runtime::{Clock, Plant, SystemClock};
 use simulator::{
     Outcome, Scale, Way, Ways, simulate, simulate_failover, simulate_peers, simulate_raft,
-    simulate_replicated, simulate_ring, simulate_served,
+    simulate_replicated, simulate_ring, simulate_rivals, simulate_served,
 };
 use tracing_subscriber::EnvFilter;
 
@@ -53,17 +54,19 @@ enum Kind {
     Replicated,
     Raft,
     Ring,
+    Rivals,
     Failover,
 }
 
 impl Kind {
-    const ALL: [Kind; 7] = [
+    const ALL: [Kind; 8] = [
         Kind::Coordinator,
         Kind::Served,
         Kind::Peers,
         Kind::Replicated,
         Kind::Raft,
         Kind::Ring,
+        Kind::Rivals,
         Kind::Failover,
     ];
 
@@ -75,6 +78,7 @@ impl Kind {
             Kind::Replicated => (simulate_replicated(seed), Ways::default()),
             Kind::Raft => (simulate_raft(seed), Ways::default()),
             Kind::Ring => simulate_ring(seed, None),
+            Kind::Rivals => simulate_rivals(seed, None),
             Kind::Failover => (simulate_failover(seed, None), Ways::default()),
         }
     }
@@ -84,6 +88,7 @@ impl Kind {
         match self {
             Kind::Served => &Way::OF_SERVED,
             Kind::Ring => &Way::OF_RING,
+            Kind::Rivals => &Way::OF_RIVALS,
             Kind::Coordinator | Kind::Peers | Kind::Replicated | Kind::Raft | Kind::Failover => &[],
         }
     }
@@ -96,6 +101,7 @@ impl Kind {
             Kind::Replicated => "replicated",
             Kind::Raft => "raft",
             Kind::Ring => "ring",
+            Kind::Rivals => "rivals",
             Kind::Failover => "failover",
         }
     }
@@ -158,7 +164,7 @@ fn main() -> ExitCode {
         Ok(options) => options,
         Err(error) => {
             eprintln!(
-                "{error}\nusage: simulate [--only coordinator|served|peers|replicated|raft|ring|failover] [--seeds N] [--from S] [--seed S] [--events N] [--once] [--log FILTER]"
+                "{error}\nusage: simulate [--only coordinator|served|peers|replicated|raft|ring|rivals|failover] [--seeds N] [--from S] [--seed S] [--events N] [--once] [--log FILTER]"
             );
             return ExitCode::from(2);
         }
@@ -190,19 +196,24 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// Runs a seed, with a fault.
+type Run = fn(u64, Option<Plant>) -> (Outcome, Ways);
+
 /// Plants each fault, and looks for a seed that finds it.
 fn plants(options: &Options) -> ExitCode {
     // What a node says of a broken promise is what is looked for.
     std::panic::set_hook(Box::new(|_| {}));
     let (mut found_count, mut missed_count) = (0, 0);
-    let in_ring = options.kinds == [Kind::Ring];
-    let all = || match in_ring {
-        true => Plant::OF_RING.to_vec(),
-        false => Plant::ALL.iter().copied().filter(|plant| plant.is_of_lone_node()).collect(),
+    let (all, run): (_, Run) = match options.kinds[..] {
+        [Kind::Ring] => (Plant::OF_RING.to_vec(), simulate_ring),
+        [Kind::Rivals] => (Plant::OF_RIVALS.to_vec(), simulate_rivals),
+        _ => {
+            let of_lone_node = Plant::ALL.iter().copied().filter(|plant| plant.is_of_lone_node());
+            (of_lone_node.collect(), simulate_served)
+        }
     };
-    for plant in if options.plants_all { all() } else { options.plants.clone() } {
+    for plant in if options.plants_all { all } else { options.plants.clone() } {
         let seeds = options.first..options.first.saturating_add(options.count);
-        let run = if in_ring { simulate_ring } else { simulate_served };
         let finds = |seed: &u64| {
             let violation = run(*seed, Some(plant)).0.violation?;
             // A seed that fails without the fault has not found it.

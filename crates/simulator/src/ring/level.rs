@@ -59,6 +59,11 @@ impl Factors {
         self.of_centers.is_none_or(|[_, second]| second == 0)
     }
 
+    /// How many are in the first data centre.
+    pub(crate) fn of_first_center(self) -> usize {
+        self.of_centers.map_or(self.total, |[first, _]| first)
+    }
+
     /// Levels that clients use.
     pub(crate) fn levels(self) -> &'static [Consistency] {
         match self.of_centers {

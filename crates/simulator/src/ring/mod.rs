@@ -18,6 +18,7 @@
 //! | a reader asks | file |
 //! |---|---|
 //! | what does a seed decide? | `plan.rs` |
+//! | who works, and for how long? | `cast.rs` |
 //! | how does a node live? | `node.rs`, `../turmoil.rs` |
 //! | which nodes are elsewhere, or have lost their disk? | `places.rs` |
 //! | what do clients do? | `client.rs`, `statement.rs`, `table.rs`, `level.rs`, `visitor.rs` |
@@ -30,6 +31,7 @@
 
 #[cfg(test)]
 mod batches_tests;
+mod cast;
 mod client;
 mod definitions;
 mod expiry;
@@ -71,6 +73,7 @@ use crate::score::Score;
 use crate::stage::{Stage, in_paused_time};
 use crate::turmoil::{Acts, Turmoil};
 use crate::ways::{Way, Ways};
+use cast::{CLIENT_COUNT, Cast, OPERATOR_COUNT};
 use client::Client;
 use definitions::Definitions;
 use operator::Operator;
@@ -82,17 +85,9 @@ pub use failover::simulate_failover;
 
 /// Where nodes serve clients.
 const PORT: u16 = 9042;
-const CLIENT_COUNT: u8 = 5;
-const OPERATOR_COUNT: u8 = 2;
-const RIVAL_COUNT: u8 = 3;
-/// Faults without a pause, and how often so many come.
+/// Faults without a pause: a storm.
 const FAULTS_AT_ONCE: u64 = 8;
-const STORM_COUNT: u64 = 5;
-/// A run goes on until clients and operators have done so much.
-const OPERATION_COUNT_MIN: u64 = 5_000;
-/// And for so long, before its faults end.
-const TIME_MIN: Duration = Duration::from_secs(60);
-/// They have done it after so many storms, however bad those are.
+/// Enough is done after so many storms, however bad those are.
 const STORM_COUNT_MAX: u64 = 40;
 
 /// By then a node has settled a write, if it lives: the longest timeout of one, and time on a disk that is about to
@@ -230,7 +225,8 @@ impl World {
 
     /// Has enough been done, for long enough?
     fn is_enough(&self) -> bool {
-        self.stage.operation_count() >= OPERATION_COUNT_MIN && self.stage.begun.elapsed() >= TIME_MIN
+        let Cast { operation_count_min, time_min, .. } = self.plan.cast;
+        self.stage.operation_count() >= operation_count_min && self.stage.begun.elapsed() >= time_min
     }
 
     /// A node did what it must not.
@@ -242,10 +238,20 @@ impl World {
 
 /// Runs one seed, with a fault planted in every node or without, and tells what happened in it.
 pub fn simulate_ring(seed: u64, plant: Option<Plant>) -> (Outcome, Ways) {
+    simulate_with(seed, plant, |_| Cast::ALL)
+}
+
+/// The same, of rivals alone: changes with a condition and counters, thick and fast.
+pub fn simulate_rivals(seed: u64, plant: Option<Plant>) -> (Outcome, Ways) {
+    simulate_with(seed, plant, Cast::of_rivals)
+}
+
+fn simulate_with(seed: u64, plant: Option<Plant>, cast: impl Fn(&Dice) -> Cast) -> (Outcome, Ways) {
     panics::watch();
     in_paused_time(async {
         let dice = Dice::new(seed, 0, 8_000);
-        let world = Rc::new(World::new(seed, Plan::roll(&dice), plant));
+        let plan = Plan::roll(&dice, cast(&dice));
+        let world = Rc::new(World::new(seed, plan, plant));
         let playing = async {
             tokio::select! {
                 biased;
@@ -298,17 +304,19 @@ async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
     let all_serve = timeout(settle::BOUND, settle::all_serve(world)).await;
     all_serve
         .map_err(|_| Violation::new(format!("not all come into the ring: {}", settle::standing(world))))?;
-    let mut clients: Vec<Client> = (0..CLIENT_COUNT).map(|number| Client::new(world, number)).collect();
-    let operators = (0..OPERATOR_COUNT).map(|number| Operator::new(world, CLIENT_COUNT + number));
+    let Cast { has_all, rival_count, storm_count: storm_count_min, .. } = world.plan.cast;
+    let (client_count, operator_count) = if has_all { (CLIENT_COUNT, OPERATOR_COUNT) } else { (0, 1) };
+    let mut clients: Vec<Client> = (0..client_count).map(|number| Client::new(world, number)).collect();
+    let operators = (0..operator_count).map(|number| Operator::new(world, CLIENT_COUNT + number));
     let working = futures_util::future::try_join_all(clients.iter_mut().map(Client::work));
     let operating = futures_util::future::try_join_all(operators.map(Operator::work));
     let score: Rc<RefCell<Score>> = Rc::default();
     let rivals =
-        (0..RIVAL_COUNT).map(|number| Rival::new(world, CLIENT_COUNT + OPERATOR_COUNT + number, &score));
+        (0..rival_count).map(|number| Rival::new(world, CLIENT_COUNT + OPERATOR_COUNT + number, &score));
     let rivalling = futures_util::future::try_join_all(rivals.map(Rival::work));
     let faults = async {
         let mut storm_count = 0;
-        while storm_count < STORM_COUNT || !world.is_enough() {
+        while storm_count < storm_count_min || !world.is_enough() {
             turmoil.rage(FAULTS_AT_ONCE).await;
             turmoil.calm();
             sleep(Duration::from_millis(dice.between(0, 8_000))).await;

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime::{Background, Io, ManualClock, Plants, Random, Runtime, SeededRandom, VirtualClock};
+use runtime::{Background, Io, ManualClock, Plant, Plants, Random, Runtime, SeededRandom, VirtualClock};
 use server::LocalServer;
 use tokio::time::sleep;
 
@@ -64,7 +64,8 @@ pub(super) fn runtime_of(world: &World, node: usize, incarnation: u64) -> Runtim
     let seed = world.stage.seed.wrapping_mul(31).wrapping_add(incarnation << 8 | node as u64);
     let random = Arc::new(SeededRandom::new(seed));
     let plants = Plants::default();
-    world.plant.into_iter().for_each(|plant| plants.plant(plant));
+    let differing = world.plan.cast.do_deciders_differ.then_some(Plant::DecidersDiffer);
+    world.plant.into_iter().chain(differing).for_each(|plant| plants.plant(plant));
     // Of a slow disk each sync is felt.
     let io_delay_max = Duration::from_micros(*dice.pick(&[100, 2_000, 2_000, 20_000, 150_000]));
     let io_delay_max = world.plan.sync_max.unwrap_or(io_delay_max);

@@ -9,6 +9,7 @@ use protocol::{CellReader, Consistency, ErrorKind, Response};
 use tokio::time::sleep;
 
 use super::World;
+use super::cast::CLIENT_COUNT;
 use super::definitions::Word;
 use super::rivals::KEYSPACE;
 use super::table::Table;
@@ -50,10 +51,10 @@ impl Operator {
 
     /// Works while there are faults. The first of them makes what clients need.
     pub(crate) async fn work(mut self) -> Result<(), Violation> {
-        if self.number == super::CLIENT_COUNT {
+        if self.number == CLIENT_COUNT {
             self.make_tables().await?;
         }
-        while !self.world.is_settled.get() {
+        while self.world.plan.cast.has_all && !self.world.is_settled.get() {
             sleep(Duration::from_millis(self.visitor.dice.between(10, 3_000))).await;
             if self.world.has_tables.get() {
                 self.act().await?;
@@ -95,7 +96,7 @@ impl Operator {
             7 => self.make_for_a_moment().await,
             0 => {
                 let name = format!("contested{}", self.visitor.dice.below(CONTESTED_COUNT));
-                let is_durable = number == super::CLIENT_COUNT;
+                let is_durable = number == CLIENT_COUNT;
                 let statement = format!(
                     "CREATE KEYSPACE {name} WITH replication = {{'class': 'SimpleStrategy', \
                      'replication_factor': 3}} AND durable_writes = {is_durable}"

@@ -9,6 +9,7 @@ use runtime::network::memory::MemoryNetworkOptions;
 use server::{Limits, RingLimits, RingOptions, ServerOptions};
 use storage::{StorageOptions, SyncMode};
 
+use super::cast::Cast;
 use super::level::Factors;
 use super::node::CLOCK_STEP_MAX;
 use super::places::Places;
@@ -31,6 +32,7 @@ const SPREAD_MAX: Duration = Duration::from_secs(20);
 
 /// What a seed decided for the whole of a run.
 pub(crate) struct Plan {
+    pub(crate) cast: Cast,
     pub(crate) nodes: Vec<NodePlan>,
     pub(crate) network: MemoryNetworkOptions,
     /// How the keyspace of several replicas is placed.
@@ -63,7 +65,7 @@ pub(crate) struct NodePlan {
 }
 
 impl Plan {
-    pub(crate) fn roll(dice: &Dice) -> Plan {
+    pub(crate) fn roll(dice: &Dice, cast: Cast) -> Plan {
         let quick = Timing {
             heartbeat: Duration::from_millis(200),
             election_min: Duration::from_millis(600),
@@ -84,6 +86,8 @@ impl Plan {
             _ => roll_two_centers(dice, count),
         };
         Plan {
+            // Of one replica nothing is left when its disk is lost.
+            cast: Cast { is_local: cast.is_local && factors.of_first_center() > 1, ..cast },
             nodes: (0..count).map(|_| NodePlan::roll(dice)).collect(),
             network: MemoryNetworkOptions {
                 latency_max: Duration::from_micros(dice.between(50, 5_000)),
@@ -108,6 +112,7 @@ impl Plan {
     /// Three nodes of one shard, with right clocks and fast disks, each of which has all rows.
     pub(crate) fn steady() -> Plan {
         Plan {
+            cast: Cast::ALL,
             nodes: vec![NodePlan { shard_count: 1, clock_offset_micros: 0, clock_drift: 0 }; 3],
             network: MemoryNetworkOptions {
                 latency_max: Duration::from_micros(500),

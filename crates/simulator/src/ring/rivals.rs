@@ -29,8 +29,6 @@ use crate::ways::Way;
 /// Where their tables are.
 pub(crate) const KEYSPACE: &str = "several";
 
-/// Between two bursts.
-const PAUSE_MAX_MICROS: u64 = 2_000_000;
 /// Requests that are under way together.
 const TOGETHER_MAX: u64 = 3;
 /// In the end a row is shown after so many tries.
@@ -80,8 +78,9 @@ impl Rival {
 
     /// Works while there are faults.
     pub(crate) async fn work(mut self) -> Result<(), Violation> {
+        let pause_max = self.world.plan.cast.rival_pause_max.as_micros() as u64;
         while !self.world.is_settled.get() {
-            sleep(Duration::from_micros(self.visitor.dice.between(1, PAUSE_MAX_MICROS))).await;
+            sleep(Duration::from_micros(self.visitor.dice.between(1, pause_max))).await;
             if self.world.has_tables.get() {
                 self.one_burst().await?;
             }
@@ -149,12 +148,11 @@ impl Rival {
         }
         let asked = self.score.borrow_mut().roll(dice);
         let pick = |levels: &[Consistency]| *dice.pick(levels);
+        let serial = self.serial();
         let (level, is_change) = match asked.kind() {
             // In one data centre any quorum shows what was told.
-            Kind::Shown if self.world.plan.is_one_center() => {
-                (pick(&[Consistency::Serial, Consistency::Quorum]), false)
-            }
-            Kind::Shown => (Consistency::Serial, false),
+            Kind::Shown if self.world.plan.is_one_center() => (pick(&[serial, Consistency::Quorum]), false),
+            Kind::Shown => (serial, false),
             Kind::Conditional => (pick(&[Consistency::One, Consistency::Quorum, Consistency::Any]), true),
             Kind::Addition => (pick(&[Consistency::One, Consistency::Quorum, Consistency::All]), true),
             Kind::Value => (Consistency::Quorum, false),
@@ -163,6 +161,11 @@ impl Rival {
         let has_id = is_change && self.world.plan.do_rows_expire() && dice.one_in(2);
         let id = has_id.then(|| self.new_id());
         Request { asked, level, is_spelled: dice.one_in(4), id, repeats: 0, outcome: Rc::default() }
+    }
+
+    /// The level at which they agree.
+    fn serial(&self) -> Consistency {
+        if self.world.plan.cast.is_local { Consistency::LocalSerial } else { Consistency::Serial }
     }
 
     fn new_id(&self) -> [u8; 16] {
@@ -178,7 +181,9 @@ impl Rival {
             true => Form::Spelled(spelled(&text, &values)),
             false => form_beside(&self.visitor.dice, connection, &text).await?,
         };
-        let sent = form.request(QueryParameters::at(request.level), packed(&values));
+        let serial_consistency = self.world.plan.cast.is_local.then_some(Consistency::LocalSerial);
+        let parameters = QueryParameters { serial_consistency, ..QueryParameters::at(request.level) };
+        let sent = form.request(parameters, packed(&values));
         let payload = |id: [u8; 16]| vec![("operation-id".to_owned(), Some(Bytes::copy_from_slice(&id)))];
         let custom_payload = request.id.map(payload);
         let stream = i16::try_from(self.waiting.len()).expect("a few");

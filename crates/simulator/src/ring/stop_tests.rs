@@ -9,7 +9,7 @@ use super::*;
 
 /// A world of three nodes.
 fn of_three() -> Rc<World> {
-    let plan = |seed: &u64| Plan::roll(&Dice::new(*seed, 0, 8_000));
+    let plan = |seed: &u64| Plan::roll(&Dice::new(*seed, 0, 8_000), Cast::ALL);
     let seed = (1..).find(|seed| plan(seed).nodes.len() == 3).expect("there are many");
     Rc::new(World::new(seed, plan(&seed), None))
 }

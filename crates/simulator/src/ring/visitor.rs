@@ -44,7 +44,9 @@ impl Visitor {
         match self.open.take() {
             Some(open) => Ok(open),
             None => {
-                let serving = self.world.serving();
+                let mut serving = self.world.serving();
+                let plan = &self.world.plan;
+                serving.retain(|node| !plan.cast.is_local || plan.center_of(*node) == 0);
                 if serving.is_empty() {
                     return Err(io::ErrorKind::NotConnected.into());
                 }
