@@ -144,6 +144,8 @@ plants! {
     AcceptedUnheeded,
     /// Who was asked to count and is silent is taken not to have counted: another replica counts, too.
     SilentTakenForUncounted,
+    /// Who has proposed what others have emptied takes it for made.
+    EmptiedTakenForMade,
     /// No fault, and not to be found: nodes that see the same ring choose different replicas to decide about a
     /// partition. What replicas promise holds whoever decides.
     DecidersDiffer,
@@ -184,6 +186,7 @@ impl Plant {
         Plant::OperationUncompared,
         Plant::AcceptedUnheeded,
         Plant::SilentTakenForUncounted,
+        Plant::EmptiedTakenForMade,
         Plant::UnsyncedAcknowledgement,
         Plant::BatchesForgotten,
         Plant::UnappliedMutation,
@@ -199,6 +202,7 @@ impl Plant {
         Plant::OperationUncompared,
         Plant::AcceptedUnheeded,
         Plant::SilentTakenForUncounted,
+        Plant::EmptiedTakenForMade,
         Plant::ConditionalUnsynced,
         Plant::TimestampUnheard,
     ];

@@ -84,6 +84,17 @@ pub(crate) enum Ready {
     Made,
 }
 
+/// What was unfinished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Finished {
+    /// It is made, as it was proposed here.
+    Own,
+    /// It is made as somebody else has proposed it, or there was nothing of it to make.
+    Other,
+    /// Others came before.
+    Not,
+}
+
 /// What is to be settled.
 #[derive(Debug, Default)]
 pub(crate) struct Settling {
@@ -219,13 +230,11 @@ impl Agreement {
             };
             match unfinished.filter(|accepted| is_unfinished(accepted)) {
                 Some(proposal) => {
-                    let is_own = self.own(proposal.origin).is_some();
-                    let levels = if is_own { levels } else { &[] };
                     match self.finish(proposal, ballot, levels, deadline).await? {
-                        Settled::Done if is_own => return Ok(Ready::Made),
+                        Finished::Own => return Ok(Ready::Made),
                         // What it has made good came behind what was proposed here.
-                        Settled::Done if self.is_in_doubt() => return Err(ReplicaError::InDoubt),
-                        Settled::Done | Settled::Again => self.attempt_count += 1,
+                        Finished::Other if self.is_in_doubt() => return Err(ReplicaError::InDoubt),
+                        Finished::Other | Finished::Not => self.attempt_count += 1,
                     }
                     if let Some(promised) = &mut self.promised {
                         // This node's replica may have missed what came before.
@@ -259,26 +268,33 @@ impl Agreement {
         promised: Ballot,
         levels: &[Consistency],
         deadline: Instant,
-    ) -> Result<Settled, ReplicaError> {
+    ) -> Result<Finished, ReplicaError> {
         trace::note(|| "Finishing incomplete paxos round".into());
         self.counts.note_unfinished();
-        let is_own = self.own(proposal.origin).is_some();
         proposal.ballot = promised;
         // It came before the table was emptied; or nobody has chosen it, nor can.
         if proposal.planned_on < self.truncated_at() || self.barred.contains(&proposal.origin) {
             proposal.mutations.clear();
+            // Another one by that: who has proposed the changes must not take them for made.
+            if !self.replicas.has_planted(Plant::EmptiedTakenForMade) {
+                proposal.origin = promised;
+            }
         }
+        let is_own = self.own(proposal.origin).is_some();
         let (next, known, seen) = (self.ballot_behind(promised), None, Vec::new());
         let proposing = Proposing { proposal: proposal.clone(), next, known, seen };
         match self.ask(&Phase::Propose(proposing), &[], deadline).await? {
             Said::No { later, .. } => {
                 self.give_way(later).await;
-                Ok(Settled::Again)
+                Ok(Finished::Not)
+            }
+            Said::Yes(_) if is_own => {
+                self.write(proposal, levels, deadline).await.map_err(of_what_is_chosen)?;
+                Ok(Finished::Own)
             }
             Said::Yes(_) => {
-                let written = self.write(proposal, levels, deadline).await;
-                written.map_err(|error| if is_own { of_what_is_chosen(error) } else { error })?;
-                Ok(Settled::Done)
+                self.write(proposal, &[], deadline).await?;
+                Ok(Finished::Other)
             }
         }
     }
@@ -331,7 +347,7 @@ impl Agreement {
         }
         match asked? {
             Said::No { later, by_any, .. } => {
-                if !by_any || self.barred.contains(&ballot) {
+                if !by_any {
                     self.in_doubt.retain(|(own, _)| *own != ballot);
                 }
                 self.give_way(later).await;
@@ -368,7 +384,9 @@ impl Agreement {
         if let (Said::No { known, .. }, Phase::Propose(proposing)) = (&said, phase)
             && !known.is_empty()
         {
-            self.barred.push(proposing.proposal.origin);
+            let barred = proposing.proposal.origin;
+            self.barred.push(barred);
+            self.in_doubt.retain(|(own, _)| *own != barred);
             self.take_over(known).await;
         }
         Ok(said)
