@@ -1,9 +1,13 @@
 //! Frames out of a stream of bytes, whatever pieces it comes in.
 
+use std::time::Duration;
+
 use bytes::{Buf, Bytes, BytesMut};
 use lz4_flex::block;
 
-use crate::frame::{CONTEXT_BYTES, FrameError, HEAD_BYTES, Head, MESSAGE_HEAD_BYTES, MessageHead, array_at};
+use crate::frame::{
+    FrameError, HEAD_BYTES, Head, MESSAGE_HEAD_BYTES, MessageHead, OPENING_BYTES, Opening, array_at,
+};
 use crate::message::{Context, Message};
 
 /// A block of LZ4 holds at most this many times its own bytes: one byte of length adds 255.
@@ -27,6 +31,8 @@ pub struct Decoder {
 pub struct Frame {
     /// What the sender knew when it sent it.
     pub context: Context,
+    /// For how long the sender had been connected then.
+    pub connected: Duration,
     number: u64,
     /// The plain payload.
     payload: Bytes,
@@ -83,9 +89,10 @@ impl Decoder {
                 decompress(&payload, plain_bytes).ok_or(FrameError::Compression { number })?
             }
         };
-        let context = Context::decode(&payload).ok_or(FrameError::Content { number, offset: 0 })?;
+        let Opening { context, connected } =
+            Opening::decode(&payload).ok_or(FrameError::Content { number, offset: 0 })?;
         self.number += 1;
-        Ok(Some(Frame { context, number, payload, offset: CONTEXT_BYTES }))
+        Ok(Some(Frame { context, connected, number, payload, offset: OPENING_BYTES }))
     }
 }
 

@@ -1,9 +1,13 @@
 //! Messages into frames.
 
+use std::time::Duration;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use lz4_flex::block;
 
-use crate::frame::{CONTEXT_BYTES, FRAME_BYTES_GOAL, HEAD_BYTES, Head, MESSAGE_HEAD_BYTES, MessageHead};
+use crate::frame::{
+    FRAME_BYTES_GOAL, HEAD_BYTES, Head, MESSAGE_HEAD_BYTES, MessageHead, OPENING_BYTES, Opening,
+};
 use crate::message::{BODY_BYTES_MAX, Context, Kind};
 
 /// Shorter payloads are sent as they are: they would not get much shorter.
@@ -20,11 +24,11 @@ pub struct BodyTooLong {
 /// Collects messages in one frame until somebody sends it.
 ///
 /// Bodies are written in place, behind room for what is known only when the frame is sealed: its head, and the
-/// context of that moment.
+/// context of that moment with the time since the connection was made.
 ///
 /// ```text
-///   | room for the head | room for the context | message | message | message …
-///   sealed:  head and context are filled in, or the payload is compressed behind a new head
+///   | room for the head | room for context and time | message | message | message …
+///   sealed:  both are filled in, or the payload is compressed behind a new head
 /// ```
 #[derive(Debug)]
 pub struct Encoder {
@@ -72,7 +76,7 @@ impl Encoder {
         assert!(!self.is_full(), "a full frame is sealed before it gets another message");
         let before = self.open.len();
         if before == 0 {
-            self.open.put_bytes(0, HEAD_BYTES + CONTEXT_BYTES);
+            self.open.put_bytes(0, HEAD_BYTES + OPENING_BYTES);
         }
         let start = self.open.len();
         self.open.put_bytes(0, MESSAGE_HEAD_BYTES);
@@ -88,13 +92,14 @@ impl Encoder {
         Ok(())
     }
 
-    /// The frame as it is to be sent; `None` when it has no message.
-    pub fn seal(&mut self, context: Context) -> Option<Bytes> {
+    /// The frame as it is to be sent, so long after the two were connected; `None` when it has no message.
+    pub fn seal(&mut self, context: Context, connected: Duration) -> Option<Bytes> {
         if self.open.is_empty() {
             return None;
         }
         let mut frame = self.open.split();
-        frame[HEAD_BYTES..][..CONTEXT_BYTES].copy_from_slice(&context.encode());
+        let opening = Opening { context, connected };
+        frame[HEAD_BYTES..][..OPENING_BYTES].copy_from_slice(&opening.encode());
         let mut plain_bytes = None;
         if let Some(compressed) = self.compressed(&frame[HEAD_BYTES..]) {
             plain_bytes = Some(frame.len() - HEAD_BYTES);

@@ -10,7 +10,9 @@ use crate::message::{BODY_BYTES_MAX, Context, Kind, PATIENCE_MAX};
 /// Length of a frame's head.
 pub(crate) const HEAD_BYTES: usize = 16;
 /// Length of the context, with which every payload begins.
-pub(crate) const CONTEXT_BYTES: usize = 24;
+const CONTEXT_BYTES: usize = 24;
+/// Length of what stands before the messages: the context, and for how long the sender had been connected.
+pub(crate) const OPENING_BYTES: usize = CONTEXT_BYTES + 8;
 /// Length of what stands before a message's body.
 pub(crate) const MESSAGE_HEAD_BYTES: usize = 13;
 
@@ -143,8 +145,32 @@ fn payload_check(head_check: u32, payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
+/// What stands before the messages of a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Opening {
+    pub(crate) context: Context,
+    /// For how long the sender had been connected.
+    pub(crate) connected: Duration,
+}
+
+impl Opening {
+    pub(crate) fn encode(self) -> [u8; OPENING_BYTES] {
+        let mut bytes = [0; OPENING_BYTES];
+        bytes[..CONTEXT_BYTES].copy_from_slice(&self.context.encode());
+        let micros = u64::try_from(self.connected.as_micros()).unwrap_or(u64::MAX);
+        bytes[CONTEXT_BYTES..].copy_from_slice(&micros.to_le_bytes());
+        bytes
+    }
+
+    /// `None` when there are too few bytes.
+    pub(crate) fn decode(payload: &[u8]) -> Option<Opening> {
+        let connected = u64::from_le_bytes(array_at(payload, CONTEXT_BYTES)?);
+        Some(Opening { context: Context::decode(payload)?, connected: Duration::from_micros(connected) })
+    }
+}
+
 impl Context {
-    pub(crate) fn encode(self) -> [u8; CONTEXT_BYTES] {
+    fn encode(self) -> [u8; CONTEXT_BYTES] {
         let mut bytes = [0; CONTEXT_BYTES];
         bytes[0..8].copy_from_slice(&self.clock_micros.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.schema_epoch.to_le_bytes());
@@ -152,8 +178,7 @@ impl Context {
         bytes
     }
 
-    /// `None` when there are too few bytes.
-    pub(crate) fn decode(payload: &[u8]) -> Option<Context> {
+    fn decode(payload: &[u8]) -> Option<Context> {
         Some(Context {
             clock_micros: i64::from_le_bytes(array_at(payload, 0)?),
             schema_epoch: u64::from_le_bytes(array_at(payload, 8)?),

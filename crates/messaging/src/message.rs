@@ -39,7 +39,7 @@ pub enum Kind {
         /// Chosen by the asker. Free again once it is answered or declined, and not when it is given up: the answer
         /// may still come.
         id: u32,
-        /// How long the asker waits from now on.
+        /// How long the asker waits from when the frame is sealed, about.
         patience: Duration,
     },
     /// The answer to a request.

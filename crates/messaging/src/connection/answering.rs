@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use tokio::time::Instant;
@@ -48,11 +47,10 @@ pub struct Request {
 }
 
 impl Request {
-    fn new((id, patience): (u32, Duration), body: Bytes, context: Context, outbox: &Outbox) -> Request {
+    fn new((id, deadline): (u32, Instant), body: Bytes, context: Context, outbox: &Outbox) -> Request {
         let body_bytes = body.len();
         outbox.note_begun(body_bytes);
-        let (deadline, outbox) = (Instant::now() + patience, Some(outbox.clone()));
-        Request { body, deadline, context, id, body_bytes, outbox }
+        Request { body, deadline, context, id, body_bytes, outbox: Some(outbox.clone()) }
     }
 
     /// Answers. When the connection has ended the answer is dropped: who asked was told.
@@ -82,7 +80,8 @@ impl Drop for Request {
 /// # Cancel safety
 /// Dropped, the connection is closed.
 pub async fn answer(met: Met, node: Rc<dyn Node>, service: Rc<dyn Service>) -> WireError {
-    let outbox = Outbox::new(node.clone(), met.established.is_compressing);
+    let outbox = Outbox::new(node.clone());
+    outbox.connect(&met);
     // Requests that are still under way hold it, and would go on filling it.
     let _closes = Closes(outbox.clone());
     let mut wire = Wire::new(met, &node.bounds().room);
@@ -109,7 +108,8 @@ pub async fn answer(met: Met, node: Rc<dyn Node>, service: Rc<dyn Service>) -> W
                 return Poll::Ready(WireError::CutOff);
             }
             node.heard(&wire.established, frame.context);
-            match take(&mut frame, &wire.established, &outbox, &*service) {
+            let sealed_at = wire.sealed_at(&frame);
+            match take((&mut frame, sealed_at), &wire.established, &outbox, &*service) {
                 Ok(true) => {}
                 Ok(false) => left = Some(frame),
                 Err(error) => return Poll::Ready(error),
@@ -138,9 +138,10 @@ fn has_room(outbox: &Outbox) -> bool {
     !is_behind && outbox.unsent_bytes() < UNSENT_BYTES_MAX && outbox.has_room()
 }
 
-/// Takes the messages of a frame as long as there is room for requests; are those all?
+/// Takes the messages of a frame, sealed then, as long as there is room for requests; are those all? What came too late
+/// is not begun: whoever asked has given it up, and may have seen to it that it is done otherwise.
 fn take(
-    frame: &mut Frame,
+    (frame, sealed_at): (&mut Frame, Instant),
     from: &Established,
     outbox: &Outbox,
     service: &dyn Service,
@@ -150,7 +151,10 @@ fn take(
         let Some(message) = frame.next_message()? else { return Ok(true) };
         match message.kind {
             Kind::Request { id, patience } => {
-                service.request(from, Request::new((id, patience), message.body, context, outbox));
+                let request = Request::new((id, sealed_at + patience), message.body, context, outbox);
+                if request.deadline > Instant::now() {
+                    service.request(from, request);
+                }
             }
             Kind::Notice => service.notice(from, message.body),
             Kind::Answer { .. } | Kind::Declined { .. } => return Err(WireError::Misplaced),

@@ -13,6 +13,7 @@ use bytes::BytesMut;
 use runtime::{Listener, Random};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::Node;
 use super::channel::DetachedChannel;
@@ -30,6 +31,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Handed {
     established: Established,
+    since: Instant,
     channel: DetachedChannel,
     input: BytesMut,
     guest: Guest,
@@ -49,8 +51,8 @@ impl Handed {
     /// # Errors
     /// The thread's runtime can not take the socket.
     pub fn take(self) -> io::Result<Met> {
-        let Handed { established, channel, input, guest } = self;
-        Ok(Met { established, channel: channel.attach()?, input, guest: Some(guest) })
+        let Handed { established, since, channel, input, guest } = self;
+        Ok(Met { established, since, channel: channel.attach()?, input, guest: Some(guest) })
     }
 }
 
@@ -108,12 +110,12 @@ pub async fn keep_gate(
 }
 
 fn let_in(met: Met, node: &dyn Node, guests: &Guests, address: SocketAddr) -> Result<Handed, MeetError> {
-    let Met { established, channel, input, .. } = met;
+    let Met { established, since, channel, input, .. } = met;
     if node.is_cut_off(established.host_id) {
         return Err(MeetError::CutOff);
     }
     let guest = guests.let_in(address.ip())?;
-    Ok(Handed { established, channel: channel.detach()?, input, guest })
+    Ok(Handed { established, since, channel: channel.detach()?, input, guest })
 }
 
 /// Who is at the handshake, the longest first.

@@ -14,6 +14,7 @@ use bytes::BytesMut;
 use runtime::{ByteStream, Random};
 use tls::{HANDSHAKE_BYTE, REFUSAL, TlsError, TlsStream};
 use tokio::io::AsyncWriteExt;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::Node;
@@ -36,6 +37,8 @@ const READ_BYTES: usize = 4 << 10;
 pub struct Met {
     /// What both know of each other.
     pub established: Established,
+    /// Since when they talk: whoever was connected to is told of it, and so counts from a moment later.
+    pub(super) since: Instant,
     /// What frames go over, behind the handshake.
     pub(super) channel: Channel,
     /// What came behind the handshake already.
@@ -250,7 +253,7 @@ impl Meeting {
     }
 
     fn over(self, established: Established) -> Met {
-        Met { established, channel: self.channel, input: self.input, guest: None }
+        Met { established, since: Instant::now(), channel: self.channel, input: self.input, guest: None }
     }
 }
 

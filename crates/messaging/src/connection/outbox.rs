@@ -6,9 +6,10 @@ use std::rc::Rc;
 use std::task::{Context as TaskContext, Waker};
 
 use bytes::{Buf, Bytes, BytesMut};
+use tokio::time::Instant;
 
-use super::Node;
 use super::room::{Part, Room};
+use super::{Met, Node};
 use crate::encoder::{BodyTooLong, Encoder};
 use crate::message::Kind;
 
@@ -22,6 +23,8 @@ pub(super) struct Outbox(Rc<RefCell<State>>);
 struct State {
     node: Rc<dyn Node>,
     encoder: Encoder,
+    /// Since when the two are connected, or about to be.
+    since: Instant,
     /// Frames that were sealed and are not wholly handed over, the oldest first.
     sealed: VecDeque<Bytes>,
     sealed_bytes: usize,
@@ -38,11 +41,12 @@ struct State {
 }
 
 impl Outbox {
-    pub(super) fn new(node: Rc<dyn Node>, is_compressing: bool) -> Outbox {
-        let (encoder, part) = (Encoder::new(is_compressing), node.bounds().room.part());
+    pub(super) fn new(node: Rc<dyn Node>) -> Outbox {
+        let (encoder, part) = (Encoder::new(false), node.bounds().room.part());
         Outbox(Rc::new(RefCell::new(State {
             node,
             encoder,
+            since: Instant::now(),
             sealed: VecDeque::new(),
             sealed_bytes: 0,
             begun: 0,
@@ -53,9 +57,11 @@ impl Outbox {
         })))
     }
 
-    /// Frames are compressed, or not, from now on.
-    pub(super) fn compress(&self, is_compressing: bool) {
-        self.0.borrow_mut().encoder.compress(is_compressing);
+    /// What it has goes to whom was met.
+    pub(super) fn connect(&self, met: &Met) {
+        let state = &mut *self.0.borrow_mut();
+        state.encoder.compress(met.established.is_compressing);
+        state.since = met.since;
     }
 
     /// Writes a message into the open frame; the number of that frame. What is written may not use the outbox.
@@ -157,7 +163,11 @@ impl Outbox {
 
 impl State {
     fn seal(&mut self) {
-        if let Some(frame) = self.encoder.seal(self.node.context()) {
+        let sealed = match self.encoder.open_bytes() {
+            0 => None,
+            _ => self.encoder.seal(self.node.context(), self.since.elapsed()),
+        };
+        if let Some(frame) = sealed {
             self.sealed_bytes += frame.len();
             self.sealed.push_back(frame);
             self.count();

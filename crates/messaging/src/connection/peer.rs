@@ -61,7 +61,7 @@ impl Peer {
     /// A peer that nobody has connected to yet: [`Peer::run`] does, and what is asked before is kept.
     pub fn new(options: PeerOptions, node: Rc<dyn Node>) -> Peer {
         let waiters = Waiters::new(node.counts(&options.purpose, options.host_id));
-        let outbox = RefCell::new(Some(Outbox::new(node, false)));
+        let outbox = RefCell::new(Some(Outbox::new(node)));
         Peer(Rc::new(Inner { options, waiters, outbox, met: RefCell::default() }))
     }
 
@@ -188,8 +188,7 @@ impl Peer {
             return Err(MeetError::CutOff);
         }
         let mut outbox = self.0.outbox.borrow_mut();
-        let outbox = outbox.get_or_insert_with(|| Outbox::new(node.clone(), false));
-        outbox.compress(met.established.is_compressing);
+        outbox.get_or_insert_with(|| Outbox::new(node.clone())).connect(&met);
         *self.0.met.borrow_mut() = Some(met.established.clone());
         Ok(met)
     }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use runtime::network::memory::MemoryNetworkOptions;
 use runtime::{MemoryNetwork, SeededRandom};
 use tokio::task::LocalSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
 use super::*;
@@ -252,6 +252,31 @@ fn a_request_that_is_dropped_is_declined() {
     });
 }
 
+/// Who asked may have seen to it meanwhile that it is done otherwise, or is not to be done.
+#[test]
+fn what_stood_still_on_its_way_for_longer_than_it_is_waited_for_is_not_begun() {
+    run(async {
+        let pair = Pair::new(options());
+        pair.listen();
+        assert_eq!(pair.ask("echo").await, ok("echo"));
+        pair.network.cut(ASKS, ANSWERS);
+        let asked = pair.asked("hold");
+        sleep(2 * PATIENCE).await;
+        pair.network.heal(ASKS, ANSWERS);
+        assert_eq!(asked.await, Err(AskError::Declined));
+        assert_eq!(pair.service.came.get(), 1, "the first");
+        pair.network.cut(ASKS, ANSWERS);
+        let asked = pair.asked("hold");
+        sleep(PATIENCE * 2 / 3).await;
+        pair.network.heal(ASKS, ANSWERS);
+        pair.came(2).await;
+        let held = pair.service.held.borrow_mut().pop().expect("it came");
+        assert!(held.deadline <= Instant::now() + PATIENCE / 3, "it waits no longer than who asked");
+        held.answer(|out| out.extend_from_slice(b"held")).expect("short enough");
+        assert_eq!(asked.await, ok("held"));
+    });
+}
+
 #[test]
 fn nothing_was_sent_to_whom_nobody_can_reach_and_later_it_is() {
     run(async {
@@ -385,7 +410,8 @@ fn who_does_not_take_answers_is_asked_no_more() {
         // Answers stay on the other side; requests still arrive there.
         pair.network.cut(ANSWERS, ASKS);
         let body = "echo".repeat(100_000);
-        let asked: Vec<Asked> = (0..100).map(|_| pair.asked(&body)).collect();
+        let ask = |_| pair.peer.ask(100 * PATIENCE, |out| out.extend_from_slice(body.as_bytes()));
+        let asked: Vec<Asked> = (0..100).map(ask).map(|asked| asked.expect("short enough")).collect();
         sleep(Duration::from_secs(30)).await;
         let came = pair.service.came.get();
         assert!(came < 50, "{came} requests of 400 kB were taken");
@@ -458,7 +484,7 @@ fn an_answer_to_what_nobody_asked_ends_the_connection() {
         let mut met = accept(stream, &*pair.answering, &SeededRandom::new(2)).await.expect("they meet");
         let mut encoder = Encoder::new(false);
         encoder.push(Kind::Answer { id: 9 }, |_| {}).expect("short");
-        let frame = encoder.seal(pair.answering.context()).expect("a message");
+        let frame = encoder.seal(pair.answering.context(), Duration::ZERO).expect("a message");
         met.channel.write_all(&frame).await.expect("it listens");
         sleep(Duration::from_millis(100)).await;
         assert!(matches!(pair.ended.borrow()[..], [PeerError::Wire(WireError::NotAsked { id: 9 })]));
