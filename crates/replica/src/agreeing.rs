@@ -120,7 +120,14 @@ impl PaxosLog {
         // Mostly what is chosen comes before what is proposed next, and is written before that is looked at. Where it
         // does not, the replica has something else than what was read, and the next one is decided anew.
         let claim = shard.claim(owner, self.table.id(), &key).await.map_err(failed)?;
-        if let Phase::Write(proposal) = phase {
+        // Whoever asks may know of a truncation behind which what was chosen before is not to be written any more.
+        let leave_out_emptied = |proposal: &mut Proposal| {
+            if outdated(shard.local(), table, proposal.planned_on).is_some() {
+                proposal.leave_out(table);
+            }
+        };
+        if let Phase::Write(mut proposal) = phase {
+            leave_out_emptied(&mut proposal);
             let Proposal { ballot, mutations, .. } = *proposal;
             let settles = Settles::Writes { table, micros: ballot.micros() };
             if !mutations.is_empty() {
@@ -147,7 +154,7 @@ impl PaxosLog {
             },
             decided => decided,
         };
-        let Some(change) = change else {
+        let Some(mut change) = change else {
             drop(claim);
             shard.claimed_settled(owner).await.map_err(failed)?;
             return Ok(answer);
@@ -162,6 +169,7 @@ impl PaxosLog {
             },
             None => Settles::Nothing,
         };
+        change.written.iter_mut().for_each(|written| leave_out_emptied(written));
         // One record: who knows that something is committed has it.
         let mut mutations: Vec<Mutation> = self.mutation(&key, table, &change, shard).into_iter().collect();
         mutations.extend(change.written.into_iter().flat_map(|proposal| proposal.mutations));

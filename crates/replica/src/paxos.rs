@@ -99,6 +99,14 @@ pub struct Proposal {
     pub mutations: Vec<Mutation>,
 }
 
+impl Proposal {
+    /// The same after its table was emptied: what it changes there came before that. What it tells of operations has
+    /// come of them all the same.
+    pub fn leave_out(&mut self, emptied: TableId) {
+        self.mutations.retain(|mutation| mutation.table != emptied);
+    }
+}
+
 /// A proposal on its way, and on what it hangs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proposing {

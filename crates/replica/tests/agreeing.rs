@@ -20,7 +20,7 @@ use runtime::MemoryDisk;
 use schema::{
     ClusteringOrder, ColumnId, ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableId,
 };
-use storage::LocalShards;
+use storage::{Emptying, LocalShards};
 use types::CqlType;
 use uuid::Uuid;
 
@@ -181,6 +181,25 @@ fn what_is_known_to_be_chosen_is_written_with_what_is_accepted_next() {
         let next = propose(12, Some(proposal(11))).without_known_changes();
         assert_eq!(say(&node, next).await, PaxosAnswer::Done);
         assert_eq!(promise(&node, 20).await.committed, ballot(11));
+    });
+}
+
+/// Who proposes what comes next may know more of what was chosen before than that the table was emptied since.
+#[test]
+fn what_was_chosen_before_the_table_was_emptied_is_not_written_behind_that() {
+    run(async {
+        let node = start(&Arc::new(MemoryDisk::new())).await;
+        let before = Box::new(Proposal { planned_on: 5, ..*proposal(10) });
+        assert_eq!(say(&node, propose(9, None)).await, PaxosAnswer::Done);
+        for handle in node.handles() {
+            let store = handle.local().table(table().id()).expect("it is there");
+            store.truncate(Emptying::Agreed { epoch: 6 }).await.expect("empties");
+        }
+        assert_eq!(say(&node, Phase::Write(before.clone())).await, PaxosAnswer::Done);
+        assert_eq!(value(&node, Wanted::Rows).await, Some(None));
+        assert_eq!(say(&node, propose(11, Some(before))).await, PaxosAnswer::Done);
+        assert_eq!(value(&node, Wanted::Rows).await, Some(None));
+        assert_eq!(promise(&node, 20).await.committed, ballot(10), "it was chosen all the same");
     });
 }
 

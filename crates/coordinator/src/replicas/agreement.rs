@@ -54,8 +54,8 @@ pub(crate) struct Agreement {
     heard: Ballot,
     /// The last timestamp that was given to a change.
     timestamp: i64,
-    /// Changes that were proposed here and may have been chosen, or may be yet, with the ballots that they had.
-    in_doubt: Vec<(Ballot, Vec<Mutation>)>,
+    /// Changes that were proposed here and may have been chosen, or may be yet, as they were proposed at first.
+    in_doubt: Vec<Proposal>,
     /// What was proposed under these ballots at first can never be chosen: other proposals have come of its operations.
     barred: Vec<Ballot>,
     promised: Option<Promised>,
@@ -210,7 +210,8 @@ impl Agreement {
             if let Some(own) = promises.iter().find_map(|promise| self.own(promise.origin)) {
                 // Somebody else has made it good, and knows nothing of the levels that are asked for here.
                 let place = (self.table, self.key.token);
-                for level in self.to_be_met(levels)? {
+                let levels = if own.is_empty() { Vec::new() } else { self.to_be_met(levels)? };
+                for level in levels {
                     let patience = deadline.saturating_duration_since(Instant::now());
                     let written = write_as_one(&self.replicas, place, &own, level, patience).await;
                     written.map_err(of_what_is_chosen)?;
@@ -243,7 +244,7 @@ impl Agreement {
                     }
                 }
                 // Others have changed it since, and what they have made good may have been ours.
-                None if self.in_doubt.iter().any(|(own, _)| committed > *own) => {
+                None if self.in_doubt.iter().any(|own| committed > own.origin) => {
                     return Err(ReplicaError::InDoubt);
                 }
                 None => {
@@ -256,9 +257,21 @@ impl Agreement {
         }
     }
 
-    /// The change that was proposed here under that ballot.
+    /// The change that was proposed here under that ballot, if that is in doubt, without what came before its table was
+    /// emptied.
     fn own(&self, origin: Ballot) -> Option<Vec<Mutation>> {
-        self.in_doubt.iter().find(|(own, _)| *own == origin).map(|(_, mutations)| mutations.clone())
+        let mut own = self.in_doubt.iter().find(|own| own.origin == origin)?.clone();
+        self.leave_out_emptied(&mut own);
+        Some(own.mutations)
+    }
+
+    /// It may have been planned before the table was emptied.
+    fn leave_out_emptied(&self, proposal: &mut Proposal) {
+        let shard = self.replicas.shard.local();
+        let truncated_at = shard.with_schema(|schema: &Schema| schema.truncated_at(self.table));
+        if proposal.planned_on < truncated_at {
+            proposal.leave_out(self.table);
+        }
     }
 
     /// Makes good what somebody has left unfinished, or what was proposed here, behind a ballot that was promised.
@@ -272,10 +285,11 @@ impl Agreement {
         trace::note(|| "Finishing incomplete paxos round".into());
         self.counts.note_unfinished();
         proposal.ballot = promised;
-        // It came before the table was emptied; or nobody has chosen it, nor can.
-        if proposal.planned_on < self.truncated_at() || self.barred.contains(&proposal.origin) {
+        self.leave_out_emptied(&mut proposal);
+        // Nobody has chosen it, nor can: it is another one without its changes, and who has proposed those must not
+        // take them for made.
+        if self.barred.contains(&proposal.origin) {
             proposal.mutations.clear();
-            // Another one by that: who has proposed the changes must not take them for made.
             if !self.replicas.has_planted(Plant::EmptiedTakenForMade) {
                 proposal.origin = promised;
             }
@@ -324,12 +338,10 @@ impl Agreement {
         let Promised { ballot, known, .. } = promised;
         mutations.extend(self.written_of(operations, ballot)?);
         let (planned_on, timestamp) = (self.replicas.planned_on(), self.timestamp);
-        let proposal =
-            Proposal { ballot, origin: ballot, planned_on, timestamp, mutations: mutations.clone() };
-        let proposal = Box::new(proposal);
+        let proposal = Box::new(Proposal { ballot, origin: ballot, planned_on, timestamp, mutations });
         // From here on nobody knows, until enough have answered.
-        if !mutations.is_empty() {
-            self.in_doubt.push((ballot, mutations.clone()));
+        if !proposal.mutations.is_empty() {
+            self.in_doubt.push((*proposal).clone());
         }
         let (known, written_by) = known.unzip();
         let have_written = written_by.map(|written_by| written_by.borrow().clone()).unwrap_or_default();
@@ -343,12 +355,12 @@ impl Agreement {
             Err(ReplicaError::Unavailable { .. } | ReplicaError::NoTable | ReplicaError::Coordinator(_))
         );
         if is_unasked {
-            self.in_doubt.retain(|(own, _)| *own != ballot);
+            self.in_doubt.retain(|own| own.origin != ballot);
         }
         match asked? {
             Said::No { later, by_any, .. } => {
                 if !by_any {
-                    self.in_doubt.retain(|(own, _)| *own != ballot);
+                    self.in_doubt.retain(|own| own.origin != ballot);
                 }
                 self.give_way(later).await;
                 Ok(Settled::Again)
@@ -386,7 +398,7 @@ impl Agreement {
         {
             let barred = proposing.proposal.origin;
             self.barred.push(barred);
-            self.in_doubt.retain(|(own, _)| *own != barred);
+            self.in_doubt.retain(|own| own.origin != barred);
             self.take_over(known).await;
         }
         Ok(said)
@@ -507,10 +519,6 @@ impl Agreement {
         let longest = BACKOFF_MAX.min(Duration::from_millis(1 << self.attempt_count.min(10)));
         let micros = shard.runtime().random.below(longest.as_micros() as u64);
         sleep(Duration::from_micros(micros)).await;
-    }
-
-    fn truncated_at(&self) -> u64 {
-        self.replicas.shard.local().with_schema(|schema: &Schema| schema.truncated_at(self.table))
     }
 }
 
