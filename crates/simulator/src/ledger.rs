@@ -102,6 +102,11 @@ impl Ledger {
         self.ask(row, what)
     }
 
+    /// A row to look at.
+    pub(crate) fn look(&mut self, dice: &Dice) -> Asked {
+        self.ask(dice.below(ROW_COUNT as usize) as i32, What::Show)
+    }
+
     /// What is asked was not done, and will not be.
     pub(crate) fn take_undone(&mut self, asked: &Asked) {
         if let What::Count(number) = asked.what {

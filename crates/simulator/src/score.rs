@@ -68,6 +68,11 @@ impl Score {
         }
     }
 
+    /// A row to look at.
+    pub(crate) fn look(&mut self, dice: &Dice) -> Asked {
+        Asked::OfRow(self.ledger.look(dice))
+    }
+
     /// Takes in an answer that is no error, and tells the way that was taken to it. What is done is so by as many
     /// replicas as meet those of every read, or by fewer.
     pub(crate) fn take(&mut self, asked: &Asked, answer: &Response, by_enough: bool) -> Result<Way, String> {

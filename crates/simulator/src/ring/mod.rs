@@ -73,7 +73,7 @@ use crate::score::Score;
 use crate::stage::{Stage, in_paused_time};
 use crate::turmoil::{Acts, Turmoil};
 use crate::ways::{Way, Ways};
-use cast::{CLIENT_COUNT, Cast, OPERATOR_COUNT};
+use cast::{CLIENT_COUNT, Cast, FIRST_RIVAL, OPERATOR_COUNT};
 use client::Client;
 use definitions::Definitions;
 use operator::Operator;
@@ -311,8 +311,7 @@ async fn run(world: &Rc<World>, dice: &Dice) -> Result<(), Violation> {
     let working = futures_util::future::try_join_all(clients.iter_mut().map(Client::work));
     let operating = futures_util::future::try_join_all(operators.map(Operator::work));
     let score: Rc<RefCell<Score>> = Rc::default();
-    let rivals =
-        (0..rival_count).map(|number| Rival::new(world, CLIENT_COUNT + OPERATOR_COUNT + number, &score));
+    let rivals = (0..rival_count).map(|number| Rival::new(world, FIRST_RIVAL + number, &score));
     let rivalling = futures_util::future::try_join_all(rivals.map(Rival::work));
     let faults = async {
         let mut storm_count = 0;

@@ -54,7 +54,7 @@ impl Operator {
         if self.number == CLIENT_COUNT {
             self.make_tables().await?;
         }
-        while self.world.plan.cast.has_all && !self.world.is_settled.get() {
+        while !self.world.is_settled.get() {
             sleep(Duration::from_millis(self.visitor.dice.between(10, 3_000))).await;
             if self.world.has_tables.get() {
                 self.act().await?;
@@ -91,7 +91,12 @@ impl Operator {
     async fn act(&mut self) -> Result<(), Violation> {
         self.last += 1;
         let (number, last) = (self.number, self.last);
-        match self.visitor.dice.below(9) {
+        let act = match self.world.plan.cast.has_all {
+            true => self.visitor.dice.below(9),
+            // Tables that are emptied, made for that, and dropped when there are enough.
+            false => *self.visitor.dice.pick(&[4, 4, 5, 5, 5]),
+        };
+        match act {
             5 | 6 => self.empty_one().await,
             7 => self.make_for_a_moment().await,
             0 => {
@@ -217,11 +222,17 @@ impl Operator {
         let is_full = |name: &&String| !self.world.emptied.borrow().contains(*name);
         let Some(name) = own.iter().find(is_full) else { return Ok(()) };
         let table = name.trim_end_matches(".v");
+        let condition = if self.visitor.dice.one_in(2) { " IF NOT EXISTS" } else { "" };
         for k in 0..ROWS_TO_BE_EMPTIED {
             let level = *self.visitor.dice.pick(&[Consistency::One, Consistency::Quorum]);
             let Some(node) = self.some_node() else { continue };
-            // Whatever comes of it.
-            _ = self.visitor.ask(node, &format!("INSERT INTO {table} (k, v) VALUES ({k}, 1)"), level).await;
+            let write = format!("INSERT INTO {table} (k, v) VALUES ({k}, 1){condition}");
+            let written = self.visitor.ask(node, &write, level).await;
+            // Of a plain write whatever comes; but what is still to be decided may be so behind a truncation.
+            if !condition.is_empty() && !matches!(written, Ok(Response::Rows(_))) {
+                self.world.emptied.borrow_mut().insert(name.clone());
+                return Ok(());
+            }
         }
         let (_, told) = self.change(&format!("TRUNCATE {table}")).await?;
         // In doubt, it may be emptied later: nothing is written to it any more.

@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep, timeout};
 use types::uuid as time_uuid;
 
 use super::World;
+use super::cast::FIRST_RIVAL;
 use super::client::{Form, form_beside, is_of_schema};
 use super::visitor::{PATIENCE, Visitor};
 use crate::scenario::Violation;
@@ -40,6 +41,8 @@ const REPEATS_MAX: u32 = 8;
 pub(crate) struct Rival {
     world: Rc<World>,
     number: u8,
+    /// Does it only look?
+    is_watcher: bool,
     visitor: Visitor,
     score: Rc<RefCell<Score>>,
     /// What was asked in this burst and has no answer yet, by its stream.
@@ -72,8 +75,9 @@ enum Outcome {
 impl Rival {
     pub(crate) fn new(world: &Rc<World>, number: u8, score: &Rc<RefCell<Score>>) -> Rival {
         let visitor = Visitor::new(world, number);
+        let is_watcher = world.plan.cast.has_watcher && number == FIRST_RIVAL;
         let (world, score) = (Rc::clone(world), Rc::clone(score));
-        Rival { world, number, visitor, score, waiting: BTreeMap::new(), left: Vec::new() }
+        Rival { world, number, is_watcher, visitor, score, waiting: BTreeMap::new(), left: Vec::new() }
     }
 
     /// Works while there are faults.
@@ -146,7 +150,9 @@ impl Rival {
             self.world.ways.add(Way::AskedAgain, 1);
             return self.left.swap_remove(dice.below(self.left.len()));
         }
-        let asked = self.score.borrow_mut().roll(dice);
+        let mut score = self.score.borrow_mut();
+        let asked = if self.is_watcher { score.look(dice) } else { score.roll(dice) };
+        drop(score);
         let pick = |levels: &[Consistency]| *dice.pick(levels);
         let serial = self.serial();
         let (level, is_change) = match asked.kind() {
