@@ -1,14 +1,12 @@
 //! Frames out of a stream of bytes, whatever pieces it comes in.
 
-use std::time::Duration;
-
 use bytes::{Buf, Bytes, BytesMut};
 use lz4_flex::block;
 
 use crate::frame::{
     FrameError, HEAD_BYTES, Head, MESSAGE_HEAD_BYTES, MessageHead, OPENING_BYTES, Opening, array_at,
 };
-use crate::message::{Context, Message};
+use crate::message::{Context, Message, Stamp};
 
 /// A block of LZ4 holds at most this many times its own bytes: one byte of length adds 255.
 const LZ4_RATIO_MAX: usize = 255;
@@ -31,8 +29,8 @@ pub struct Decoder {
 pub struct Frame {
     /// What the sender knew when it sent it.
     pub context: Context,
-    /// For how long the sender had been connected then.
-    pub connected: Duration,
+    /// And when that was.
+    pub stamp: Stamp,
     number: u64,
     /// The plain payload.
     payload: Bytes,
@@ -89,10 +87,10 @@ impl Decoder {
                 decompress(&payload, plain_bytes).ok_or(FrameError::Compression { number })?
             }
         };
-        let Opening { context, connected } =
+        let Opening { context, stamp } =
             Opening::decode(&payload).ok_or(FrameError::Content { number, offset: 0 })?;
         self.number += 1;
-        Ok(Some(Frame { context, connected, number, payload, offset: OPENING_BYTES }))
+        Ok(Some(Frame { context, stamp, number, payload, offset: OPENING_BYTES }))
     }
 }
 

@@ -1,14 +1,12 @@
 //! Messages into frames.
 
-use std::time::Duration;
-
 use bytes::{BufMut, Bytes, BytesMut};
 use lz4_flex::block;
 
 use crate::frame::{
     FRAME_BYTES_GOAL, HEAD_BYTES, Head, MESSAGE_HEAD_BYTES, MessageHead, OPENING_BYTES, Opening,
 };
-use crate::message::{BODY_BYTES_MAX, Context, Kind};
+use crate::message::{BODY_BYTES_MAX, Context, Kind, Stamp};
 
 /// Shorter payloads are sent as they are: they would not get much shorter.
 const COMPRESSED_BYTES_MIN: usize = 512;
@@ -24,10 +22,10 @@ pub struct BodyTooLong {
 /// Collects messages in one frame until somebody sends it.
 ///
 /// Bodies are written in place, behind room for what is known only when the frame is sealed: its head, and the
-/// context of that moment with the time since the connection was made.
+/// context and stamp of that moment.
 ///
 /// ```text
-///   | room for the head | room for context and time | message | message | message …
+///   | room for the head | room for context and stamp | message | message | message …
 ///   sealed:  both are filled in, or the payload is compressed behind a new head
 /// ```
 #[derive(Debug)]
@@ -92,13 +90,13 @@ impl Encoder {
         Ok(())
     }
 
-    /// The frame as it is to be sent, so long after the two were connected; `None` when it has no message.
-    pub fn seal(&mut self, context: Context, connected: Duration) -> Option<Bytes> {
+    /// The frame as it is to be sent; `None` when it has no message.
+    pub fn seal(&mut self, context: Context, stamp: Stamp) -> Option<Bytes> {
         if self.open.is_empty() {
             return None;
         }
         let mut frame = self.open.split();
-        let opening = Opening { context, connected };
+        let opening = Opening { context, stamp };
         frame[HEAD_BYTES..][..OPENING_BYTES].copy_from_slice(&opening.encode());
         let mut plain_bytes = None;
         if let Some(compressed) = self.compressed(&frame[HEAD_BYTES..]) {

@@ -5,14 +5,14 @@
 
 use std::time::Duration;
 
-use crate::message::{BODY_BYTES_MAX, Context, Kind, PATIENCE_MAX};
+use crate::message::{BODY_BYTES_MAX, Context, Kind, PATIENCE_MAX, Stamp};
 
 /// Length of a frame's head.
 pub(crate) const HEAD_BYTES: usize = 16;
 /// Length of the context, with which every payload begins.
 const CONTEXT_BYTES: usize = 24;
-/// Length of what stands before the messages: the context, and for how long the sender had been connected.
-pub(crate) const OPENING_BYTES: usize = CONTEXT_BYTES + 8;
+/// Length of what stands before the messages: the context and the stamp.
+pub(crate) const OPENING_BYTES: usize = CONTEXT_BYTES + 16;
 /// Length of what stands before a message's body.
 pub(crate) const MESSAGE_HEAD_BYTES: usize = 13;
 
@@ -149,23 +149,24 @@ fn payload_check(head_check: u32, payload: &[u8]) -> u32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opening {
     pub(crate) context: Context,
-    /// For how long the sender had been connected.
-    pub(crate) connected: Duration,
+    pub(crate) stamp: Stamp,
 }
 
 impl Opening {
     pub(crate) fn encode(self) -> [u8; OPENING_BYTES] {
         let mut bytes = [0; OPENING_BYTES];
         bytes[..CONTEXT_BYTES].copy_from_slice(&self.context.encode());
-        let micros = u64::try_from(self.connected.as_micros()).unwrap_or(u64::MAX);
-        bytes[CONTEXT_BYTES..].copy_from_slice(&micros.to_le_bytes());
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX).to_le_bytes();
+        bytes[CONTEXT_BYTES..][..8].copy_from_slice(&micros(self.stamp.sender));
+        bytes[CONTEXT_BYTES + 8..].copy_from_slice(&micros(self.stamp.receiver));
         bytes
     }
 
     /// `None` when there are too few bytes.
     pub(crate) fn decode(payload: &[u8]) -> Option<Opening> {
-        let connected = u64::from_le_bytes(array_at(payload, CONTEXT_BYTES)?);
-        Some(Opening { context: Context::decode(payload)?, connected: Duration::from_micros(connected) })
+        let micros = |at| array_at(payload, at).map(u64::from_le_bytes).map(Duration::from_micros);
+        let stamp = Stamp { sender: micros(CONTEXT_BYTES)?, receiver: micros(CONTEXT_BYTES + 8)? };
+        Some(Opening { context: Context::decode(payload)?, stamp })
     }
 }
 

@@ -30,7 +30,7 @@ pub use handshake::{
     Accepting, Acceptor, CLUSTER_NAME_BYTES_MAX, Established, HandshakeBytesError, HandshakeError,
     INPUT_BYTES_MAX, Identity, Initiator, Purpose, Reason, Secret,
 };
-pub use message::{BODY_BYTES_MAX, Context, Kind, Message, PATIENCE_MAX};
+pub use message::{BODY_BYTES_MAX, Context, Kind, Message, PATIENCE_MAX, Stamp};
 pub use seldom::Seldom;
 
 #[cfg(test)]

@@ -21,6 +21,15 @@ pub struct Context {
     pub ring_epoch: u64,
 }
 
+/// When a frame was sealed, by the time since the two were connected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// As its sender counts it.
+    pub sender: Duration,
+    /// As its receiver counts it, by the last of its frames that had come then.
+    pub receiver: Duration,
+}
+
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {

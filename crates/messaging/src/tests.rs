@@ -10,7 +10,8 @@ use uuid::Uuid;
 use super::*;
 
 const CONTEXT: Context = Context { clock_micros: -7, schema_epoch: 3, ring_epoch: u64::MAX };
-const CONNECTED: Duration = Duration::from_micros(77_000_000_007);
+const STAMP: Stamp =
+    Stamp { sender: Duration::from_micros(77_000_000_007), receiver: Duration::from_micros(9) };
 
 fn message(kind: Kind, body: impl Into<Bytes>) -> Message {
     Message { kind, body: body.into() }
@@ -22,7 +23,7 @@ fn push(encoder: &mut Encoder, message: &Message) {
 
 fn frame_of(encoder: &mut Encoder, messages: &[Message]) -> Bytes {
     messages.iter().for_each(|message| push(encoder, message));
-    encoder.seal(CONTEXT, CONNECTED).expect("it has messages")
+    encoder.seal(CONTEXT, STAMP).expect("it has messages")
 }
 
 fn messages_of(mut frame: Frame) -> Vec<Message> {
@@ -36,7 +37,7 @@ fn decoded(stream: &[u8], piece_bytes: usize) -> Result<Vec<Vec<Message>>, Frame
     for piece in stream.chunks(piece_bytes) {
         decoder.input().extend_from_slice(piece);
         while let Some(frame) = decoder.next_frame()? {
-            assert_eq!((frame.context, frame.connected), (CONTEXT, CONNECTED));
+            assert_eq!((frame.context, frame.stamp), (CONTEXT, STAMP));
             frames.push(messages_of(frame));
         }
     }
@@ -104,7 +105,7 @@ fn a_body_above_the_limit_leaves_the_frame_as_it_was() {
     let refused = encoder.push(Kind::Notice, |out| out.put_bytes(0, body_bytes));
     assert_eq!(refused, Err(BodyTooLong { body_bytes }));
     push(&mut encoder, &message(Kind::Notice, "after"));
-    let frame = encoder.seal(CONTEXT, CONNECTED).expect("two messages");
+    let frame = encoder.seal(CONTEXT, STAMP).expect("two messages");
     let expected = vec![message(Kind::Notice, "before"), message(Kind::Notice, "after")];
     assert_eq!(decoded(&frame, frame.len()), Ok(vec![expected]));
 }
@@ -114,7 +115,7 @@ fn the_longest_body_comes_through_and_fills_its_frame() {
     let mut encoder = Encoder::new(true);
     encoder.push(Kind::Notice, |out| out.put_bytes(1, BODY_BYTES_MAX)).expect("no longer than it may be");
     assert!(encoder.is_full());
-    let frame = encoder.seal(CONTEXT, CONNECTED).expect("a message");
+    let frame = encoder.seal(CONTEXT, STAMP).expect("a message");
     assert!(frame.len() < BODY_BYTES_MAX / 100, "equal bytes compress");
     let mut decoder = Decoder::new(BytesMut::from(frame));
     let messages = decoder.next_frame().map(|frame| frame.map(messages_of));

@@ -108,7 +108,7 @@ pub async fn answer(met: Met, node: Rc<dyn Node>, service: Rc<dyn Service>) -> W
                 return Poll::Ready(WireError::CutOff);
             }
             node.heard(&wire.established, frame.context);
-            let sealed_at = wire.sealed_at(&frame);
+            let sealed_at = outbox.hear(frame.stamp);
             match take((&mut frame, sealed_at), &wire.established, &outbox, &*service) {
                 Ok(true) => {}
                 Ok(false) => left = Some(frame),

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::tests::{ANSWERS, ASKS, PORT, Pair, TestNode, ok, options, run};
 use super::*;
-use crate::{Encoder, Kind, Purpose};
+use crate::{Encoder, Kind, Purpose, Stamp};
 
 /// What the gate did: connections by shard, and who was refused.
 #[derive(Default)]
@@ -167,7 +167,7 @@ fn long_frames_that_do_not_end_are_bounded_and_given_up() {
         let mut encoder = Encoder::new(false);
         let request = Kind::Request { id: 0, patience: Duration::from_secs(1) };
         encoder.push(request, |out| out.extend_from_slice(&[7; 8 << 20])).expect("as long as may be");
-        let frame = encoder.seal(pair.asking.context(), Duration::ZERO).expect("a message");
+        let frame = encoder.seal(pair.asking.context(), Stamp::default()).expect("a message");
         for _ in 0..8 {
             let frame = frame.clone();
             let mut met = stranger(&pair).await;

@@ -37,7 +37,7 @@ const READ_BYTES: usize = 4 << 10;
 pub struct Met {
     /// What both know of each other.
     pub established: Established,
-    /// Since when they talk: whoever was connected to is told of it, and so counts from a moment later.
+    /// Since when they talk.
     pub(super) since: Instant,
     /// What frames go over, behind the handshake.
     pub(super) channel: Channel,

@@ -18,11 +18,13 @@
 //! | what do bytes go over? | `channel.rs` |
 //! | what waits to be sent? | `outbox.rs` |
 //! | how do frames get on a stream and off it? | `wire.rs` |
+//! | how long was a frame on its way? | `ages.rs` |
 //! | who waits for which answer, and what if none comes? | `asked.rs` |
 //! | how many were answered, and how many lost? | `counts.rs` |
 //! | a connection that asks, made anew when it breaks | `peer.rs` |
 //! | a connection that answers | `answering.rs` |
 
+mod ages;
 mod answering;
 mod asked;
 mod channel;

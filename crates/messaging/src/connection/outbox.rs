@@ -8,10 +8,11 @@ use std::task::{Context as TaskContext, Waker};
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::time::Instant;
 
+use super::ages::Ages;
 use super::room::{Part, Room};
 use super::{Met, Node};
 use crate::encoder::{BodyTooLong, Encoder};
-use crate::message::Kind;
+use crate::message::{Kind, Stamp};
 
 /// What is counted for a request that came and is not answered, beside its bytes: its task, and what it reads first.
 const REQUEST_BYTES: usize = 1 << 10;
@@ -23,8 +24,7 @@ pub(super) struct Outbox(Rc<RefCell<State>>);
 struct State {
     node: Rc<dyn Node>,
     encoder: Encoder,
-    /// Since when the two are connected, or about to be.
-    since: Instant,
+    ages: Ages,
     /// Frames that were sealed and are not wholly handed over, the oldest first.
     sealed: VecDeque<Bytes>,
     sealed_bytes: usize,
@@ -46,7 +46,7 @@ impl Outbox {
         Outbox(Rc::new(RefCell::new(State {
             node,
             encoder,
-            since: Instant::now(),
+            ages: Ages::since(Instant::now()),
             sealed: VecDeque::new(),
             sealed_bytes: 0,
             begun: 0,
@@ -61,7 +61,12 @@ impl Outbox {
     pub(super) fn connect(&self, met: &Met) {
         let state = &mut *self.0.borrow_mut();
         state.encoder.compress(met.established.is_compressing);
-        state.since = met.since;
+        state.ages = Ages::since(met.since);
+    }
+
+    /// A frame has come: when was it sealed?
+    pub(super) fn hear(&self, stamp: Stamp) -> Instant {
+        self.0.borrow_mut().ages.take_in(stamp)
     }
 
     /// Writes a message into the open frame; the number of that frame. What is written may not use the outbox.
@@ -165,7 +170,7 @@ impl State {
     fn seal(&mut self) {
         let sealed = match self.encoder.open_bytes() {
             0 => None,
-            _ => self.encoder.seal(self.node.context(), self.since.elapsed()),
+            _ => self.encoder.seal(self.node.context(), self.ages.stamp()),
         };
         if let Some(frame) = sealed {
             self.sealed_bytes += frame.len();

@@ -225,6 +225,7 @@ impl Peer {
                     return Poll::Ready(WireError::CutOff);
                 }
                 node.heard(&wire.established, frame.context);
+                outbox.hear(frame.stamp);
                 if let Err(error) = self.take(frame) {
                     return Poll::Ready(error);
                 }

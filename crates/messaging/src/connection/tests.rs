@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
 use super::*;
-use crate::{Encoder, HandshakeError, Kind, Purpose, Reason};
+use crate::{Encoder, HandshakeError, Kind, Purpose, Reason, Stamp};
 
 pub(super) const ASKS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 pub(super) const ANSWERS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
@@ -484,7 +484,7 @@ fn an_answer_to_what_nobody_asked_ends_the_connection() {
         let mut met = accept(stream, &*pair.answering, &SeededRandom::new(2)).await.expect("they meet");
         let mut encoder = Encoder::new(false);
         encoder.push(Kind::Answer { id: 9 }, |_| {}).expect("short");
-        let frame = encoder.seal(pair.answering.context(), Duration::ZERO).expect("a message");
+        let frame = encoder.seal(pair.answering.context(), Stamp::default()).expect("a message");
         met.channel.write_all(&frame).await.expect("it listens");
         sleep(Duration::from_millis(100)).await;
         assert!(matches!(pair.ended.borrow()[..], [PeerError::Wire(WireError::NotAsked { id: 9 })]));

@@ -60,7 +60,6 @@ pub enum WireError {
 /// One end's stream, and the frames that come from it.
 pub(super) struct Wire {
     pub(super) established: Established,
-    since: Instant,
     channel: Channel,
     decoder: Decoder,
     /// What has come of the next frame.
@@ -80,16 +79,9 @@ struct Long {
 
 impl Wire {
     pub(super) fn new(met: Met, room: &Room) -> Wire {
-        let Met { established, since, channel, input, guest } = met;
+        let Met { established, channel, input, guest, .. } = met;
         let (decoder, part) = (Decoder::new(input), room.part());
-        Wire { established, since, channel, decoder, part, long: None, _guest: guest }
-    }
-
-    /// When a frame was sealed, as this side sees it: not before that, and later by no more than the end of the
-    /// handshake was on its way. Frames may have stood still on theirs.
-    pub(super) fn sealed_at(&self, frame: &Frame) -> Instant {
-        let now = Instant::now();
-        self.since.checked_add(frame.connected).map_or(now, |sealed| sealed.min(now))
+        Wire { established, channel, decoder, part, long: None, _guest: guest }
     }
 
     /// Hands over what the outbox has, as far as the stream takes it. The task is woken when there is more, or room.
