@@ -21,8 +21,8 @@ pub struct BodyTooLong {
 
 /// Collects messages in one frame until somebody sends it.
 ///
-/// Bodies are written in place, behind room for what is known only when the frame is sealed: its head, and the
-/// context and stamp of that moment.
+/// Bodies are written in place, behind room for what is written when the frame is sealed: its head, the context of that
+/// moment, and the stamp of when it was begun.
 ///
 /// ```text
 ///   | room for the head | room for context and stamp | message | message | message …

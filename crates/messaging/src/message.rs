@@ -21,7 +21,7 @@ pub struct Context {
     pub ring_epoch: u64,
 }
 
-/// When a frame was sealed, by the time since the two were connected.
+/// When a frame got its first message, by the time since the two were connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     /// As its sender counts it.
@@ -48,7 +48,7 @@ pub enum Kind {
         /// Chosen by the asker. Free again once it is answered or declined, and not when it is given up: the answer
         /// may still come.
         id: u32,
-        /// How long the asker waits from when the frame is sealed, about.
+        /// How long the asker waits, from when the frame got its first message.
         patience: Duration,
     },
     /// The answer to a request.
@@ -63,4 +63,14 @@ pub enum Kind {
     },
     /// Needs no answer.
     Notice,
+}
+
+impl Kind {
+    /// The same in a frame that was opened so long ago.
+    pub(crate) fn asked_behind(self, opened: Duration) -> Kind {
+        match self {
+            Kind::Request { id, patience } => Kind::Request { id, patience: patience.saturating_add(opened) },
+            kind => kind,
+        }
+    }
 }

@@ -86,7 +86,7 @@ pub async fn answer(met: Met, node: Rc<dyn Node>, service: Rc<dyn Service>) -> W
     let _closes = Closes(outbox.clone());
     let mut wire = Wire::new(met, &node.bounds().room);
     // A frame of which not all requests could be taken at once.
-    let mut left: Option<Frame> = None;
+    let mut left: Option<(Frame, Instant)> = None;
     std::future::poll_fn(|task| {
         for _ in 0..FRAMES_PER_TURN_MAX {
             if let Err(error) = wire.send(&outbox, task) {
@@ -96,10 +96,13 @@ pub async fn answer(met: Met, node: Rc<dyn Node>, service: Rc<dyn Service>) -> W
             if !has_room(&outbox) {
                 return Poll::Pending;
             }
-            let mut frame = match left.take() {
-                Some(frame) => frame,
+            let (mut frame, begun) = match left.take() {
+                Some(left) => left,
                 None => match wire.receive(task) {
-                    Poll::Ready(Ok(frame)) => frame,
+                    Poll::Ready(Ok(frame)) => {
+                        let begun = outbox.hear(frame.stamp);
+                        (frame, begun)
+                    }
                     Poll::Ready(Err(error)) => return Poll::Ready(error),
                     Poll::Pending => return Poll::Pending,
                 },
@@ -108,10 +111,9 @@ pub async fn answer(met: Met, node: Rc<dyn Node>, service: Rc<dyn Service>) -> W
                 return Poll::Ready(WireError::CutOff);
             }
             node.heard(&wire.established, frame.context);
-            let sealed_at = outbox.hear(frame.stamp);
-            match take((&mut frame, sealed_at), &wire.established, &outbox, &*service) {
+            match take((&mut frame, begun), &wire.established, &outbox, &*service) {
                 Ok(true) => {}
-                Ok(false) => left = Some(frame),
+                Ok(false) => left = Some((frame, begun)),
                 Err(error) => return Poll::Ready(error),
             }
         }
@@ -138,10 +140,10 @@ fn has_room(outbox: &Outbox) -> bool {
     !is_behind && outbox.unsent_bytes() < UNSENT_BYTES_MAX && outbox.has_room()
 }
 
-/// Takes the messages of a frame, sealed then, as long as there is room for requests; are those all? What came too late
-/// is not begun: whoever asked has given it up, and may have seen to it that it is done otherwise.
+/// Takes the messages of a frame that was begun then, as long as there is room for requests; are those all? What came
+/// too late is not done: whoever asked has given it up, and may have seen to it that it is done otherwise.
 fn take(
-    (frame, sealed_at): (&mut Frame, Instant),
+    (frame, begun): (&mut Frame, Instant),
     from: &Established,
     outbox: &Outbox,
     service: &dyn Service,
@@ -151,7 +153,7 @@ fn take(
         let Some(message) = frame.next_message()? else { return Ok(true) };
         match message.kind {
             Kind::Request { id, patience } => {
-                let request = Request::new((id, sealed_at + patience), message.body, context, outbox);
+                let request = Request::new((id, begun + patience), message.body, context, outbox);
                 if request.deadline > Instant::now() {
                     service.request(from, request);
                 }

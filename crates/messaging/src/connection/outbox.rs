@@ -21,10 +21,20 @@ const REQUEST_BYTES: usize = 1 << 10;
 #[derive(Clone)]
 pub(super) struct Outbox(Rc<RefCell<State>>);
 
+/// When a frame got its first message, and what the sender says of that moment.
+#[derive(Clone, Copy)]
+struct Opened {
+    at: Instant,
+    stamp: Stamp,
+}
+
 struct State {
     node: Rc<dyn Node>,
     encoder: Encoder,
-    ages: Ages,
+    /// `None` before there is a connection.
+    ages: Option<Ages>,
+    /// `None` while no frame is open.
+    opened: Option<Opened>,
     /// Frames that were sealed and are not wholly handed over, the oldest first.
     sealed: VecDeque<Bytes>,
     sealed_bytes: usize,
@@ -46,7 +56,8 @@ impl Outbox {
         Outbox(Rc::new(RefCell::new(State {
             node,
             encoder,
-            ages: Ages::since(Instant::now()),
+            ages: None,
+            opened: None,
             sealed: VecDeque::new(),
             sealed_bytes: 0,
             begun: 0,
@@ -61,12 +72,12 @@ impl Outbox {
     pub(super) fn connect(&self, met: &Met) {
         let state = &mut *self.0.borrow_mut();
         state.encoder.compress(met.established.is_compressing);
-        state.ages = Ages::since(met.since);
+        state.ages = Some(Ages::since(met.since));
     }
 
-    /// A frame has come: when was it sealed?
+    /// A frame has come: when was it opened?
     pub(super) fn hear(&self, stamp: Stamp) -> Instant {
-        self.0.borrow_mut().ages.take_in(stamp)
+        self.0.borrow_mut().ages.as_mut().map_or_else(Instant::now, |ages| ages.take_in(stamp))
     }
 
     /// Writes a message into the open frame; the number of that frame. What is written may not use the outbox.
@@ -78,7 +89,10 @@ impl Outbox {
         if state.encoder.is_full() {
             state.seal();
         }
-        state.encoder.push(kind, write)?;
+        let now = Instant::now();
+        let opened = state.opened.unwrap_or_else(|| state.open(now));
+        state.encoder.push(kind.asked_behind(now.saturating_duration_since(opened.at)), write)?;
+        state.opened = Some(opened);
         state.count();
         if let Some(waker) = state.waker.take() {
             waker.wake();
@@ -167,16 +181,18 @@ impl Outbox {
 }
 
 impl State {
+    /// A frame gets its first message now. It may be a while until it is sealed: when what was sealed before is gone.
+    fn open(&self, now: Instant) -> Opened {
+        Opened { at: now, stamp: self.ages.as_ref().map_or(Stamp::default(), |ages| ages.stamp(now)) }
+    }
+
     fn seal(&mut self) {
-        let sealed = match self.encoder.open_bytes() {
-            0 => None,
-            _ => self.encoder.seal(self.node.context(), self.ages.stamp()),
-        };
-        if let Some(frame) = sealed {
-            self.sealed_bytes += frame.len();
-            self.sealed.push_back(frame);
-            self.count();
-        }
+        let Some(opened) = self.opened.take() else { return };
+        let sealed = self.encoder.seal(self.node.context(), opened.stamp);
+        let frame = sealed.expect("a frame that was opened has a message");
+        self.sealed_bytes += frame.len();
+        self.sealed.push_back(frame);
+        self.count();
     }
 
     fn count(&mut self) {

@@ -277,6 +277,26 @@ fn what_stood_still_on_its_way_for_longer_than_it_is_waited_for_is_not_begun() {
     });
 }
 
+/// Its frame is sealed when the one before it is gone.
+#[test]
+fn what_waited_behind_something_for_longer_than_it_is_waited_for_is_not_begun() {
+    run(async {
+        let pair = Pair::new(PeerOptions { unsent_bytes_max: 64 << 20, ..options() });
+        pair.asking.is_compressing.set(false);
+        pair.listen();
+        assert_eq!(pair.ask("echo").await, ok("echo"));
+        pair.network.cut(ASKS, ANSWERS);
+        let body = "hold".repeat(MemoryNetworkOptions::default().window_bytes);
+        let before = pair.asked(&body);
+        sleep(Duration::from_millis(10)).await;
+        let behind = pair.asked("hold");
+        sleep(2 * PATIENCE).await;
+        pair.network.heal(ASKS, ANSWERS);
+        assert_eq!((before.await, behind.await), (Err(AskError::Declined), Err(AskError::Declined)));
+        assert_eq!(pair.service.came.get(), 1, "the first");
+    });
+}
+
 #[test]
 fn nothing_was_sent_to_whom_nobody_can_reach_and_later_it_is() {
     run(async {
