@@ -15,6 +15,7 @@
 //!
 //! What is accepted and not written yet is [`storage::Unsettled`].
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -25,7 +26,7 @@ use rows::{
 };
 use runtime::Plant;
 use schema::{ColumnId, Schema, Table, TableId};
-use storage::{Settles, ShardHandle, StorageError, Wait, outdated};
+use storage::{Settles, Shard, ShardHandle, StorageError, Wait, outdated, unsettled};
 use uuid::Uuid;
 
 use crate::answer::Answer;
@@ -129,8 +130,14 @@ impl PaxosLog {
         if let Phase::Write(mut proposal) = phase {
             leave_out_emptied(&mut proposal);
             let Proposal { ballot, mutations, .. } = *proposal;
-            let settles = Settles::Writes { table, micros: ballot.micros() };
-            if !mutations.is_empty() {
+            let micros = ballot.micros();
+            let settles = Settles::Writes { table, micros };
+            if mutations.is_empty() {
+                let settle = move |shard: Rc<Shard>| async move {
+                    unsettled(&shard).note_written(table, &key, micros);
+                };
+                shard.on(owner, settle).await.map_err(failed)?;
+            } else {
                 // In any mode: who is told later that it is committed has it.
                 let (write, wait) = ((mutations, settles), Wait::Synced);
                 shard.write_claimed(owner, Some(planned_on), write, claim, wait).await.map_err(failed)?;

@@ -190,13 +190,15 @@ fn what_was_chosen_before_the_table_was_emptied_is_not_written_behind_that() {
     run(async {
         let node = start(&Arc::new(MemoryDisk::new())).await;
         let before = Box::new(Proposal { planned_on: 5, ..*proposal(10) });
-        assert_eq!(say(&node, propose(9, None)).await, PaxosAnswer::Done);
+        let (next, seen) = (before.ballot.next(), Vec::new());
+        let proposing_before = Proposing { proposal: before.clone(), next, known: None, seen };
+        assert_eq!(say(&node, Phase::Propose(proposing_before)).await, PaxosAnswer::Done);
         for handle in node.handles() {
             let store = handle.local().table(table().id()).expect("it is there");
             store.truncate(Emptying::Agreed { epoch: 6 }).await.expect("empties");
         }
         assert_eq!(say(&node, Phase::Write(before.clone())).await, PaxosAnswer::Done);
-        assert_eq!(value(&node, Wanted::Rows).await, Some(None));
+        assert_eq!(value(&node, Wanted::WrittenRows).await, Some(None), "nothing is waited for");
         assert_eq!(say(&node, propose(11, Some(before))).await, PaxosAnswer::Done);
         assert_eq!(value(&node, Wanted::Rows).await, Some(None));
         assert_eq!(promise(&node, 20).await.committed, ballot(10), "it was chosen all the same");

@@ -265,7 +265,7 @@ impl Agreement {
         Some(own.mutations)
     }
 
-    /// It may have been planned before the table was emptied.
+    /// Leaves out what it changes, if its table was emptied since it was planned.
     fn leave_out_emptied(&self, proposal: &mut Proposal) {
         let shard = self.replicas.shard.local();
         let truncated_at = shard.with_schema(|schema: &Schema| schema.truncated_at(self.table));
@@ -294,7 +294,7 @@ impl Agreement {
                 proposal.origin = promised;
             }
         }
-        let is_own = self.own(proposal.origin).is_some();
+        let is_own = self.in_doubt.iter().any(|own| own.origin == proposal.origin);
         let (next, known, seen) = (self.ballot_behind(promised), None, Vec::new());
         let proposing = Proposing { proposal: proposal.clone(), next, known, seen };
         match self.ask(&Phase::Propose(proposing), &[], deadline).await? {
