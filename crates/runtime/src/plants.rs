@@ -1,8 +1,9 @@
 //! Faults that are planted to see that they are found.
 //!
 //! A check that can not fail proves nothing. So code that promises something has a place where a test makes it break
-//! the promise. The places cost nothing in a release: without the feature `plants`, which only tests and the simulator
-//! turn on, no fault can be planted and [`Plants::has`] is `false` when the compiler sees it.
+//! the promise; and one of them only does what no promise hangs on. The places cost nothing in a release: without the
+//! feature `plants`, which only tests and the simulator turn on, no fault can be planted and [`Plants::has`] is `false`
+//! when the compiler sees it.
 
 #[cfg(feature = "plants")]
 use std::sync::Arc;

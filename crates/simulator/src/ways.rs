@@ -169,7 +169,8 @@ impl Way {
     ];
 
     /// Those through a ring in which clients only count together.
-    pub const OF_RIVALS: [Way; 8] = [
+    pub const OF_RIVALS: [Way; 9] = [
+        Way::Truncation,
         Way::Crash,
         Way::OtherAddress,
         Way::LostDisk,

@@ -1,4 +1,4 @@
-//! Who works in a run of a ring, and for how long.
+//! The cast of a run of a ring.
 
 use std::time::Duration;
 

@@ -39,7 +39,7 @@ impl Visitor {
         }
     }
 
-    /// The connection it has, or one to some node that serves.
+    /// The connection it has, or one to some node that serves: of the first data centre, where rivals agree there.
     pub(crate) async fn enter(&mut self) -> io::Result<(usize, Connection)> {
         match self.open.take() {
             Some(open) => Ok(open),
