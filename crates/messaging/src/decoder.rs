@@ -29,7 +29,7 @@ pub struct Decoder {
 pub struct Frame {
     /// What the sender knew when it sent it.
     pub context: Context,
-    /// And when that was.
+    /// When it got its first message.
     pub stamp: Stamp,
     number: u64,
     /// The plain payload.

@@ -22,7 +22,7 @@ pub struct BodyTooLong {
 /// Collects messages in one frame until somebody sends it.
 ///
 /// Bodies are written in place, behind room for what is written when the frame is sealed: its head, the context of that
-/// moment, and the stamp of when it was begun.
+/// moment, and the stamp of when it was opened.
 ///
 /// ```text
 ///   | room for the head | room for context and stamp | message | message | message …

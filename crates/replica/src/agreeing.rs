@@ -131,7 +131,6 @@ impl PaxosLog {
             leave_out_emptied(&mut proposal);
             let Proposal { ballot, mutations, .. } = *proposal;
             let micros = ballot.micros();
-            let settles = Settles::Writes { table, micros };
             if mutations.is_empty() {
                 let settle = move |shard: Rc<Shard>| async move {
                     unsettled(&shard).note_written(table, &key, micros);
@@ -139,7 +138,7 @@ impl PaxosLog {
                 shard.on(owner, settle).await.map_err(failed)?;
             } else {
                 // In any mode: who is told later that it is committed has it.
-                let (write, wait) = ((mutations, settles), Wait::Synced);
+                let (write, wait) = ((mutations, Settles::Writes { table, micros }), Wait::Synced);
                 shard.write_claimed(owner, Some(planned_on), write, claim, wait).await.map_err(failed)?;
             }
             return Ok(PaxosAnswer::Done);

@@ -257,10 +257,20 @@ impl Agreement {
         }
     }
 
+    /// What was proposed here under that ballot, if it is in doubt.
+    fn in_doubt_under(&self, origin: Ballot) -> Option<&Proposal> {
+        self.in_doubt.iter().find(|own| own.origin == origin)
+    }
+
+    /// What was proposed here under that ballot is not made, nor will be.
+    fn doubt_no_more(&mut self, origin: Ballot) {
+        self.in_doubt.retain(|own| own.origin != origin);
+    }
+
     /// The change that was proposed here under that ballot, if that is in doubt, without what came before its table was
     /// emptied.
     fn own(&self, origin: Ballot) -> Option<Vec<Mutation>> {
-        let mut own = self.in_doubt.iter().find(|own| own.origin == origin)?.clone();
+        let mut own = self.in_doubt_under(origin)?.clone();
         self.leave_out_emptied(&mut own);
         Some(own.mutations)
     }
@@ -294,7 +304,7 @@ impl Agreement {
                 proposal.origin = promised;
             }
         }
-        let is_own = self.in_doubt.iter().any(|own| own.origin == proposal.origin);
+        let is_own = self.in_doubt_under(proposal.origin).is_some();
         let (next, known, seen) = (self.ballot_behind(promised), None, Vec::new());
         let proposing = Proposing { proposal: proposal.clone(), next, known, seen };
         match self.ask(&Phase::Propose(proposing), &[], deadline).await? {
@@ -355,12 +365,12 @@ impl Agreement {
             Err(ReplicaError::Unavailable { .. } | ReplicaError::NoTable | ReplicaError::Coordinator(_))
         );
         if is_unasked {
-            self.in_doubt.retain(|own| own.origin != ballot);
+            self.doubt_no_more(ballot);
         }
         match asked? {
             Said::No { later, by_any, .. } => {
                 if !by_any {
-                    self.in_doubt.retain(|own| own.origin != ballot);
+                    self.doubt_no_more(ballot);
                 }
                 self.give_way(later).await;
                 Ok(Settled::Again)
@@ -398,7 +408,7 @@ impl Agreement {
         {
             let barred = proposing.proposal.origin;
             self.barred.push(barred);
-            self.in_doubt.retain(|own| own.origin != barred);
+            self.doubt_no_more(barred);
             self.take_over(known).await;
         }
         Ok(said)

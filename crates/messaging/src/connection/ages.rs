@@ -1,6 +1,6 @@
 //! How long a frame was on its way, as far as the side that gets it can know.
 //!
-//! Each side counts the time since the handshake, and says in each frame how far it was when it began it, and how far
+//! Each side counts the time since the handshake, and says in each frame how far it was when it opened it, and how far
 //! the other side was by what it had heard last. The two clocks do not run at one speed, and a machine may have stood
 //! still without noticing. So what they say is held to what is sure:
 //!
@@ -8,12 +8,12 @@
 //!   this side    ──┬──────────────────────────────┬──►  now
 //!            says 7│                              │says 5, has heard 7
 //!   the other    ──┴───────────────┬──────────────┴──►
-//!                                  begins it, at its 5: behind this side's 7
+//!                                  opens it, at its 5: behind this side's 7
 //! ```
 //!
-//! A frame is no older than what its sender had heard when it began it. So a frame that answers something recent bounds
-//! how far the two counts are apart. A frame behind a long silence is judged by the last such bound: it was held up, or
-//! there was nothing to say before.
+//! A frame is no older than what its sender had heard when it opened it. So a frame that answers something recent
+//! bounds how far the two counts are apart. A frame behind a long silence is judged by the last such bound: it was held
+//! up, or there was nothing to say before.
 
 use std::time::Duration;
 
@@ -41,12 +41,12 @@ impl Ages {
         Ages { since, heard: Duration::ZERO, ahead_micros: 0 }
     }
 
-    /// What a frame says that is begun now.
+    /// What a frame says that is opened now.
     pub(super) fn stamp(&self, now: Instant) -> Stamp {
         Stamp { sender: now.saturating_duration_since(self.since), receiver: self.heard }
     }
 
-    /// A frame has come that says this: when was it begun, as far as is known? For who was connected to, which counts
+    /// A frame has come that says this: when was it opened, as far as is known? For who was connected to, which counts
     /// from a moment later, rather too late than too early, unless the other side's machine stood still.
     pub(super) fn take_in(&mut self, stamp: Stamp) -> Instant {
         self.heard = self.heard.max(stamp.sender);

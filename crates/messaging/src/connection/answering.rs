@@ -96,12 +96,12 @@ pub async fn answer(met: Met, node: Rc<dyn Node>, service: Rc<dyn Service>) -> W
             if !has_room(&outbox) {
                 return Poll::Pending;
             }
-            let (mut frame, begun) = match left.take() {
+            let (mut frame, opened) = match left.take() {
                 Some(left) => left,
                 None => match wire.receive(task) {
                     Poll::Ready(Ok(frame)) => {
-                        let begun = outbox.hear(frame.stamp);
-                        (frame, begun)
+                        let opened = outbox.hear(frame.stamp);
+                        (frame, opened)
                     }
                     Poll::Ready(Err(error)) => return Poll::Ready(error),
                     Poll::Pending => return Poll::Pending,
@@ -111,9 +111,9 @@ pub async fn answer(met: Met, node: Rc<dyn Node>, service: Rc<dyn Service>) -> W
                 return Poll::Ready(WireError::CutOff);
             }
             node.heard(&wire.established, frame.context);
-            match take((&mut frame, begun), &wire.established, &outbox, &*service) {
+            match take((&mut frame, opened), &wire.established, &outbox, &*service) {
                 Ok(true) => {}
-                Ok(false) => left = Some((frame, begun)),
+                Ok(false) => left = Some((frame, opened)),
                 Err(error) => return Poll::Ready(error),
             }
         }
@@ -140,10 +140,10 @@ fn has_room(outbox: &Outbox) -> bool {
     !is_behind && outbox.unsent_bytes() < UNSENT_BYTES_MAX && outbox.has_room()
 }
 
-/// Takes the messages of a frame that was begun then, as long as there is room for requests; are those all? What came
+/// Takes the messages of a frame that was opened then, as long as there is room for requests; are those all? What came
 /// too late is not done: whoever asked has given it up, and may have seen to it that it is done otherwise.
 fn take(
-    (frame, begun): (&mut Frame, Instant),
+    (frame, opened): (&mut Frame, Instant),
     from: &Established,
     outbox: &Outbox,
     service: &dyn Service,
@@ -153,7 +153,7 @@ fn take(
         let Some(message) = frame.next_message()? else { return Ok(true) };
         match message.kind {
             Kind::Request { id, patience } => {
-                let request = Request::new((id, begun + patience), message.body, context, outbox);
+                let request = Request::new((id, opened + patience), message.body, context, outbox);
                 if request.deadline > Instant::now() {
                     service.request(from, request);
                 }

@@ -124,7 +124,8 @@ pub(crate) struct World {
     pub(crate) failsafes: Vec<Failsafe>,
     pub(crate) places: Places,
     pub(crate) definitions: RefCell<Definitions>,
-    /// Tables that operators have begun to empty, and have emptied, by what stands for them in the definitions.
+    /// Tables that operators have begun to empty, have emptied, or must not empty any more, by what stands for them in
+    /// the definitions.
     pub(crate) emptied: RefCell<BTreeSet<String>>,
     /// And whether the row that was written behind that is acknowledged.
     pub(crate) emptied_for_sure: RefCell<BTreeMap<String, bool>>,
