@@ -224,6 +224,12 @@ impl Connection {
         })
     }
 
+    /// The socket, for who goes on with it in its own way; none if requests are in flight. The handshake is over, so both
+    /// sides are between two frames.
+    pub fn into_socket(self) -> Option<TcpStream> {
+        (self.in_flight() == 0).then_some(self.socket)
+    }
+
     /// Events that came meanwhile, oldest first.
     pub fn take_events(&mut self) -> Vec<Event> {
         self.events.drain(..).collect()
