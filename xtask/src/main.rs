@@ -10,6 +10,7 @@
 mod applications;
 mod arguments;
 mod attack;
+mod bench;
 mod bless;
 mod check;
 mod coldreads;
@@ -91,6 +92,12 @@ const COMMANDS: &[Command] = &[
         options: "[--address ADDRESS:PORT] [--quiet] [SCRIPT…]",
         about: "replay tests/cql against Peristyle and show every difference from Cassandra",
         run: bless::replay,
+    },
+    Command {
+        name: "bench",
+        options: "[--seconds N] [--rows N]",
+        about: "`peristyle bench` with each of its workloads against a node, and one of them once more",
+        run: bench::run,
     },
     Command {
         name: "drivers",

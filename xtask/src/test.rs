@@ -12,8 +12,8 @@ use crate::peers::stop_oracle;
 use crate::process::{cargo, cargo_tests, step};
 use crate::report::{Failure, Tally, complain, complaints};
 use crate::{
-    attack, bless, check, coldreads, compaction_cost, compare, crash, differ, drivers, faults, flip, formats,
-    fuzz, limits, overload, ring, startup, wide,
+    attack, bench, bless, check, coldreads, compaction_cost, compare, crash, differ, drivers, faults, flip,
+    formats, fuzz, limits, overload, ring, startup, wide,
 };
 
 /// One rung of the ladder.
@@ -54,6 +54,7 @@ const STEPS: &[Step] = &[
         run: || attack::run(&words("--short --ring --only untaken,strangers,silent,impostors")?),
     },
     Step { name: "load", run: test_load },
+    Step { name: "bench", run: || bench::run(&Arguments::default()) },
     Step { name: "limits", run: || limits::run(&words("--short")?) },
     Step { name: "startup", run: || startup::run(&words("--short")?) },
     Step { name: "wide", run: || wide::run(&words("--short")?) },

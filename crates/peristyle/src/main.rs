@@ -7,6 +7,7 @@
 //!   nodetool   looking after a node
 //!   sstable    table files, offline
 //!   cluster    a ring of nodes on this machine, to try it out
+//!   bench      how fast is a server?
 //!   ring       what a stopped node knows of its ring; a ring that has lost most voters goes on
 //! ```
 //!
@@ -15,6 +16,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 #![allow(clippy::disallowed_methods, reason = "tools outside of the simulated world")]
 
+mod bench;
 mod cluster;
 mod cqlsh;
 mod csv;
@@ -56,6 +58,8 @@ enum Command {
     Sstable(sstable::SstableArguments),
     /// Run several nodes on this machine, to try out a ring and what it bears
     Cluster(cluster::ClusterArguments),
+    /// Measure a server that speaks CQL, this one or another, and write a report
+    Bench(bench::BenchArguments),
     /// Look at the ring of a node that is stopped, and let one go on that has lost most voters
     Ring(ring::RingArguments),
 }
@@ -75,6 +79,7 @@ fn main() -> ExitCode {
         Command::Nodetool(arguments) => nodetool::run(&arguments),
         Command::Sstable(arguments) => sstable::run(&arguments),
         Command::Cluster(arguments) => cluster::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Ring(arguments) => ring::run(&arguments),
     }
 }

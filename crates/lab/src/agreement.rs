@@ -1,0 +1,96 @@
+//! Do two runs of one plan agree?
+//!
+//! Figures of one run scatter over its repetitions, and so have an interval. Two runs agree in a figure if their
+//! intervals meet. One repetition has no interval: then nothing can be said, and that is what is said.
+
+use std::fmt;
+
+use crate::report::Estimate;
+use crate::results::{Repetition, Results};
+
+/// One figure of a repetition.
+type Figure = fn(&Repetition) -> f64;
+
+/// What is compared, of all operations of a repetition together.
+const FIGURES: [(&str, Figure); 3] = [
+    ("operations/s", Repetition::rate),
+    ("p50 of the response time, us", |repetition| repetition.total().response.quantile_us(0.5) as f64),
+    ("p99 of the response time, us", |repetition| repetition.total().response.quantile_us(0.99) as f64),
+];
+
+/// Two runs, figure by figure.
+#[derive(Clone, Debug)]
+pub struct Agreement(Vec<Compared>);
+
+/// One figure of both.
+#[derive(Clone, Debug)]
+struct Compared {
+    name: &'static str,
+    before: Estimate,
+    now: Estimate,
+}
+
+/// Compares the kept repetitions of two runs.
+pub fn agreement(before: &Results, now: &Results) -> Agreement {
+    let estimate =
+        |results: &Results, figure: Figure| Estimate::of(&results.kept().map(figure).collect::<Vec<f64>>());
+    let compared =
+        |(name, figure)| Compared { name, before: estimate(before, figure), now: estimate(now, figure) };
+    Agreement(FIGURES.map(compared).to_vec())
+}
+
+impl Agreement {
+    /// Do all figures agree? Those of which nothing can be said do not.
+    pub fn agrees(&self) -> bool {
+        self.0.iter().all(|compared| compared.agrees() == Some(true))
+    }
+}
+
+impl Compared {
+    /// None if one of both has no interval.
+    fn agrees(&self) -> Option<bool> {
+        let margin = self.before.margin? + self.now.margin?;
+        Some((self.before.mean - self.now.mean).abs() <= margin)
+    }
+}
+
+impl fmt::Display for Agreement {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for compared in &self.0 {
+            let verdict = match compared.agrees() {
+                Some(true) => "agree",
+                Some(false) => "do NOT agree",
+                None => "can not be compared: one repetition has no interval",
+            };
+            let (before, now) = (Shown(&compared.before), Shown(&compared.now));
+            writeln!(out, "{:<30} then {before}, now {now}: {verdict}", compared.name)?;
+        }
+        Ok(())
+    }
+}
+
+/// A mean with its margin.
+struct Shown<'a>(&'a Estimate);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:.0}", self.0.mean)?;
+        self.0.margin.map_or(Ok(()), |margin| write!(out, " ± {margin:.0}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compared(before: &[f64], now: &[f64]) -> Option<bool> {
+        Compared { name: "operations/s", before: Estimate::of(before), now: Estimate::of(now) }.agrees()
+    }
+
+    #[test]
+    fn runs_agree_whose_intervals_meet() {
+        assert_eq!(compared(&[100.0, 102.0, 104.0], &[106.0, 107.0, 105.0]), Some(true));
+        assert_eq!(compared(&[100.0, 102.0, 104.0], &[120.0, 121.0, 122.0]), Some(false));
+        assert_eq!(compared(&[100.0], &[100.0, 101.0]), None);
+    }
+}

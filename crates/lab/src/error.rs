@@ -1,0 +1,74 @@
+//! What can go wrong in the lab, in words for whoever measures.
+
+use std::io;
+
+use client::ClientError;
+
+use crate::topology::NodesError;
+
+/// Why there is no measurement.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The plan makes no sense.
+    #[error("{0}")]
+    Plan(String),
+    /// A node can not be talked to, or refuses.
+    #[error("talk to {node}")]
+    Node {
+        /// Its address.
+        node: String,
+        /// Why.
+        source: Box<ClientError>,
+    },
+    /// What a node says of its cluster makes no sense to us.
+    #[error("learn from {node} which nodes there are")]
+    Nodes {
+        /// Its address.
+        node: String,
+        /// Why.
+        source: Box<NodesError>,
+    },
+    /// A statement of the workload is refused.
+    #[error("the node refuses `{statement}`")]
+    Statement {
+        /// What was asked.
+        statement: String,
+        /// What the node says.
+        source: Box<ClientError>,
+    },
+    /// A connection broke while it was under load.
+    #[error("a connection to {node} broke under load")]
+    Broken {
+        /// Its address.
+        node: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The bytes that a node sends make no sense.
+    #[error("the answer of {node} is malformed: {reason}")]
+    Malformed {
+        /// Its address.
+        node: String,
+        /// Why.
+        reason: String,
+    },
+    /// A thread or a timer of the client can not be had.
+    #[error("set up the client")]
+    Client(#[from] io::Error),
+    /// A file can not be read or written.
+    #[error("{path}")]
+    File {
+        /// Which.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file is no manifest or no results.
+    #[error("{path} is not what the lab writes")]
+    Format {
+        /// Which.
+        path: String,
+        /// Why.
+        source: serde_json::Error,
+    },
+}

@@ -1,0 +1,101 @@
+//! What was run and on what: enough to run it again.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A run's manifest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of this format.
+    pub version: u32,
+    /// What was asked for.
+    pub plan: Plan,
+    /// When the run began, in seconds since 1970.
+    pub began_at_s: u64,
+    /// The version of the lab.
+    pub lab: String,
+    /// The client's machine.
+    pub machine: Machine,
+    /// What the servers say of themselves.
+    pub target: Target,
+}
+
+/// What a user asks for; all that a run depends on besides the machines.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The workload's name.
+    pub workload: String,
+    /// Its settings, by name.
+    pub settings: BTreeMap<String, String>,
+    /// Addresses of the nodes, with ports.
+    pub nodes: Vec<String>,
+    /// The keyspace, and how it is replicated.
+    pub keyspace: String,
+    /// What stands behind `WITH replication =`.
+    pub replication: String,
+    /// `ONE`, `QUORUM`, ...
+    pub consistency: String,
+    /// Rows that are there when it begins.
+    pub row_count: u64,
+    /// How operations are begun.
+    pub pace: Pace,
+    /// Connections over all nodes.
+    pub connection_count: usize,
+    /// The client's threads.
+    pub thread_count: usize,
+    /// Seconds before each repetition that are not counted.
+    pub warmup_s: f64,
+    /// Seconds that are counted.
+    pub measured_s: f64,
+    /// How often it is measured.
+    pub repetition_count: usize,
+    /// How many of the first are dropped.
+    pub dropped_count: usize,
+    /// All that is chosen by chance follows from this.
+    pub seed: u64,
+    /// More than this part of failed operations ends the run, from 0 to 1.
+    pub error_part_max: f64,
+}
+
+/// How operations are begun.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pace {
+    /// So many each second, evenly, whether others are answered or not.
+    Open {
+        /// Operations each second.
+        rate: f64,
+    },
+    /// Always so many under way.
+    Closed {
+        /// Over all connections.
+        in_flight: usize,
+    },
+}
+
+/// A machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Of its processor.
+    pub processor: String,
+    /// Logical ones.
+    pub core_count: usize,
+    /// Of memory.
+    pub memory_bytes: u64,
+    /// Operating system and its version.
+    pub system: String,
+}
+
+/// What servers say of themselves.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// `release_version` of each node.
+    pub releases: Vec<String>,
+    /// The cluster's name.
+    pub cluster: String,
+    /// Columns of `system.local` that tell what it is, as `peristyle_version`, if there are any.
+    pub facts: BTreeMap<String, String>,
+    /// Their processes, if they run on this machine and were named.
+    pub process_ids: Vec<u32>,
+}

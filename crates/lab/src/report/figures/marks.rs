@@ -1,0 +1,155 @@
+//! What all plots over time have in common: where repetitions begin, which are dropped, what happened.
+
+use super::super::plot::{Axis, Frame, Svg, WIDTH};
+use super::super::timeline::Timeline;
+use super::super::words;
+
+/// Rows of events above a plot; one that finds no room has its number only, or nothing but its line.
+const ROW_COUNT_MAX: usize = 3;
+const ROW_HEIGHT: f64 = 15.0;
+/// About what a character takes.
+const LETTER_WIDTH: f64 = 6.4;
+const EVENT_LENGTH_MAX: usize = 36;
+const GAP: f64 = 8.0;
+
+/// Events with a place above a plot.
+pub(super) struct Marks {
+    events: Vec<Mark>,
+    row_count: usize,
+    /// For the numbers of repetitions, between the events and the plot.
+    name_height: f64,
+}
+
+struct Mark {
+    x: f64,
+    /// The row from the top, and what stands there.
+    label: Option<(usize, String)>,
+    is_leftwards: bool,
+}
+
+impl Marks {
+    /// Finds room for the events.
+    pub(super) fn of(timeline: &Timeline) -> Marks {
+        let ruler = Frame::new(time_axis(timeline, ""), Axis::linear("", 1.0), 1.0, 0.0);
+        let mut rows = Rows::default();
+        let mut events = Vec::new();
+        let all = timeline.spans.iter().flat_map(|span| &span.events);
+        for (index, (at_s, text)) in all.enumerate() {
+            let number = (index + 1).to_string();
+            let text = format!("{number} {}", words::shortened(text, EVENT_LENGTH_MAX));
+            events.push(rows.place(ruler.across(*at_s), [text, number]));
+        }
+        let name_height = if timeline.spans.len() > 1 { ROW_HEIGHT } else { 0.0 };
+        Marks { events, row_count: rows.used_count, name_height }
+    }
+
+    /// Room that a plot must leave above itself.
+    pub(super) fn height(&self) -> f64 {
+        self.name_height + self.row_count as f64 * ROW_HEIGHT
+    }
+
+    /// Lines of the events, with their words above.
+    pub(super) fn draw(&self, frame: &Frame, svg: &mut Svg) {
+        let top = frame.top - self.height();
+        for Mark { x, label, is_leftwards } in &self.events {
+            let Some((row, label)) = label else {
+                svg.line((*x, frame.top), (*x, frame.bottom), "event");
+                continue;
+            };
+            let y = top + *row as f64 * ROW_HEIGHT;
+            svg.line((*x, y + 2.0), (*x, frame.bottom), "event");
+            let (x, class) =
+                if *is_leftwards { (x - 4.0, "event-name end") } else { (x + 4.0, "event-name") };
+            svg.words((x, y + 11.0), class, label);
+        }
+    }
+}
+
+/// Rows from the top down. The line of an event goes through all rows below its own, so it takes room in them too.
+#[derive(Default)]
+struct Rows {
+    taken_until: [f64; ROW_COUNT_MAX],
+    used_count: usize,
+}
+
+impl Rows {
+    /// Finds room for the first of some labels that has any; events come from left to right.
+    fn place(&mut self, x: f64, labels: [String; 2]) -> Mark {
+        for label in labels {
+            let width = label.chars().count() as f64 * LETTER_WIDTH + GAP;
+            let is_leftwards = x + width > WIDTH;
+            let (from, until) = if is_leftwards { (x - width, x) } else { (x, x + width) };
+            let is_free = |row: &usize| self.taken_until[*row..].iter().all(|taken| *taken <= from);
+            if let Some(row) = (0..ROW_COUNT_MAX).find(is_free) {
+                self.taken_until[row..].fill(x);
+                self.taken_until[row] = until;
+                self.used_count = self.used_count.max(row + 1);
+                return Mark { x, label: Some((row, label)), is_leftwards };
+            }
+        }
+        Mark { x, label: None, is_leftwards: false }
+    }
+}
+
+/// The axis of all plots over time.
+pub(super) fn time_axis(timeline: &Timeline, title: &str) -> Axis {
+    Axis::up_to(title, timeline.seconds)
+}
+
+/// Shades dropped repetitions; comes before what is plotted.
+pub(super) fn shade(timeline: &Timeline, frame: &Frame, svg: &mut Svg) {
+    for span in timeline.spans.iter().filter(|span| !span.is_kept) {
+        let (from, to) = (frame.across(span.from_s), frame.across(span.until_s));
+        svg.rect((from, frame.top), (to, frame.bottom), "dropped", "");
+    }
+}
+
+/// Marks where repetitions begin, with their numbers; comes after what is plotted.
+pub(super) fn boundaries(timeline: &Timeline, frame: &Frame, svg: &mut Svg) {
+    if timeline.spans.len() < 2 {
+        return;
+    }
+    for (index, span) in timeline.spans.iter().enumerate() {
+        let (from, to) = (frame.across(span.from_s), frame.across(span.until_s));
+        if index > 0 {
+            svg.line((from, frame.top - ROW_HEIGHT), (from, frame.bottom), "boundary");
+        }
+        let number = index + 1;
+        let dropped = if span.is_kept { "" } else { ", dropped" };
+        let names =
+            [format!("repetition {number}{dropped}"), format!("{number}{dropped}"), number.to_string()];
+        let fits = |name: &&String| name.chars().count() as f64 * LETTER_WIDTH + GAP < to - from;
+        if let Some(name) = names.iter().find(fits) {
+            svg.words((f64::midpoint(from, to), frame.top - 4.0), "repetition middle", name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::example::example;
+    use crate::results::Event;
+
+    #[test]
+    fn events_at_one_time_stand_in_rows() {
+        let timeline = Timeline::of(&example());
+        let marks = Marks::of(&timeline);
+        let labels: Vec<&(usize, String)> =
+            marks.events.iter().filter_map(|mark| mark.label.as_ref()).collect();
+        assert_eq!((labels[0].0, labels[0].1.as_str()), (0, "1 node 2 <killed>"));
+        assert_eq!([labels[1].0, labels[2].0], [1, 2]);
+        assert_eq!(marks.events.len(), 3);
+    }
+
+    #[test]
+    fn more_events_than_there_is_room_for_have_their_lines() {
+        let mut results = example();
+        let event = |index: u32| Event { at_s: f64::from(index) / 50.0, text: "again".repeat(9) };
+        results.repetitions[1].events = (0..200).map(event).collect();
+        let marks = Marks::of(&Timeline::of(&results));
+        assert_eq!(marks.row_count, ROW_COUNT_MAX);
+        assert_eq!(marks.events.len(), 203);
+        assert!(marks.events.iter().any(|mark| mark.label.is_none()));
+    }
+}

@@ -1,0 +1,33 @@
+//! Reports of a run: what a reader sees of [`Results`](crate::Results).
+//!
+//! All say the same, since all are made of the same `Summary`:
+//!
+//! ```text
+//!                 +-- summary ----+-- text     for a terminal
+//!   Results ------+               +-- html     a page with plots, whole in itself
+//!                 +-- timeline ---+-- csv      each second of each repetition, for a spreadsheet
+//!                                 +-- hdr_log  each second's histograms, for HdrHistogram's own tools
+//! ```
+//!
+//! An operation is counted in one way everywhere: those that went well make the rate and have latencies; those that
+//! ended with an error, were answered wrongly or had no end are told apart from them.
+
+mod csv;
+mod estimate;
+#[cfg(test)]
+mod example;
+mod figures;
+mod hdr_log;
+mod headline;
+mod html;
+mod plot;
+pub(crate) mod summary;
+mod text;
+mod timeline;
+mod words;
+
+pub use csv::csv;
+pub(crate) use estimate::Estimate;
+pub use hdr_log::hdr_log;
+pub use html::html;
+pub use text::text;

@@ -1,0 +1,130 @@
+//! What a run found, as plain data: the worker threads fill it, a file keeps it as JSON, reports are made of it.
+//!
+//! An *operation* is what a user of the database would call one: a read-modify-write is one operation of two requests,
+//! a batch is one, whatever it holds. Each has two times:
+//!
+//! ```text
+//!   intended start          begun                    answered
+//!        |--- waits at the client ---|------ service time ------|
+//!        |----------------- response time ----------------------|
+//! ```
+//!
+//! In a closed loop the intended start is when it was begun, and both are the same. An operation belongs to a
+//! measurement if its intended start does. It is counted in the second in which it ended, and that may be after the
+//! measurement: a server that stalls at its end answers late, but is not forgiven.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::latencies::Latencies;
+use crate::manifest::Manifest;
+
+/// All of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Results {
+    /// What was run, so that it can be repeated.
+    pub manifest: Manifest,
+    /// In the order in which they were run, those that are dropped among them.
+    pub repetitions: Vec<Repetition>,
+    /// What a reader must know before he trusts the figures, in whole sentences.
+    pub warnings: Vec<String>,
+}
+
+/// One measurement, warm-up excluded.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Repetition {
+    /// False of the first ones, if some are to be dropped.
+    pub is_kept: bool,
+    /// How long was measured.
+    pub seconds: f64,
+    /// By kind of operation.
+    pub kinds: Vec<KindResults>,
+    /// CPU seconds that the client's threads took.
+    pub client_cpu_s: f64,
+    /// CPU seconds of the servers' processes, if these are known.
+    pub server_cpu_s: Option<f64>,
+    /// Memory of the servers' processes at the end, if these are known.
+    pub server_resident_bytes: Option<u64>,
+    /// Operations that were due and had no end when their time was over, some of them not even begun.
+    pub endless_count: u64,
+    /// What errors said, and how often; only the first few that differ.
+    pub errors: BTreeMap<String, u64>,
+    /// What was wrong about answers, likewise.
+    pub wrongs: BTreeMap<String, u64>,
+    /// What happened meanwhile.
+    pub events: Vec<Event>,
+}
+
+/// Of one kind of operation, second by second.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct KindResults {
+    /// `read`, `update`, ...
+    pub kind: String,
+    /// The seconds of the measurement, none left out, and those behind it in which late operations ended.
+    pub by_second: Vec<Second>,
+}
+
+/// Operations that ended within one second.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Second {
+    /// Response times of those that went well.
+    pub response: Latencies,
+    /// Their service times.
+    pub service: Latencies,
+    /// Those that ended with an error.
+    pub error_count: u64,
+    /// Those that were answered with something that can not be right.
+    pub wrong_count: u64,
+}
+
+/// Something that happened to the servers or to the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Seconds since the measurement began.
+    pub at_s: f64,
+    /// What, in a few words.
+    pub text: String,
+}
+
+impl KindResults {
+    /// All seconds together.
+    pub fn total(&self) -> Second {
+        let mut total = Second::default();
+        self.by_second.iter().for_each(|second| total.add(second));
+        total
+    }
+}
+
+impl Second {
+    /// All of another one as well.
+    pub fn add(&mut self, other: &Second) {
+        self.response.add(&other.response);
+        self.service.add(&other.service);
+        self.error_count += other.error_count;
+        self.wrong_count += other.wrong_count;
+    }
+}
+
+impl Repetition {
+    /// All kinds together.
+    pub fn total(&self) -> Second {
+        let mut total = Second::default();
+        self.kinds.iter().for_each(|kind| total.add(&kind.total()));
+        total
+    }
+
+    /// Operations that went well within the measurement, each second.
+    pub fn rate(&self) -> f64 {
+        let within = self.seconds.round() as usize;
+        let counts = self.kinds.iter().flat_map(|kind| kind.by_second.iter().take(within));
+        counts.map(|second| second.response.count()).sum::<u64>() as f64 / self.seconds.max(f64::MIN_POSITIVE)
+    }
+}
+
+impl Results {
+    /// Those that count.
+    pub fn kept(&self) -> impl Iterator<Item = &Repetition> {
+        self.repetitions.iter().filter(|repetition| repetition.is_kept)
+    }
+}

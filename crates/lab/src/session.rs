@@ -1,0 +1,147 @@
+//! A plan carried out: tables, rows, repetitions, and what they found.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::engine::{self, Watch};
+use crate::error::LabError;
+use crate::manifest::{Manifest, Pace, Plan};
+use crate::process::machine;
+use crate::results::{Repetition, Results};
+use crate::target::Session;
+use crate::workload::{Workload, workload_of};
+
+/// Version of manifests and results.
+const VERSION: u32 = 1;
+
+/// What is done before a plan is measured.
+#[derive(Clone, Debug, Default)]
+pub struct Preparation {
+    /// The rows are written first.
+    pub loads: bool,
+    /// Processes of the servers on this machine, whose CPU time and memory are taken.
+    pub process_ids: Vec<u32>,
+}
+
+/// Carries out a plan. Its load, if it was asked for, is told to `loaded` once it is over.
+///
+/// # Errors
+/// The plan makes no sense, no node answers, or all connections broke.
+pub fn run(
+    plan: &Plan,
+    preparation: &Preparation,
+    watch: &mut Watch<'_>,
+    loaded: &mut dyn FnMut(&Repetition),
+) -> Result<Results, LabError> {
+    let mut measurement = Measurement::begin(plan, preparation, watch, loaded)?;
+    while measurement.goes_on() {
+        measurement.repeat(watch)?;
+    }
+    Ok(measurement.finish())
+}
+
+/// A plan under way, repetition by repetition, so that those of several can take turns.
+pub(crate) struct Measurement {
+    plan: Plan,
+    workload: Box<dyn Workload>,
+    session: Session,
+    results: Results,
+    /// It was stopped, or too much failed.
+    is_ended: bool,
+}
+
+impl Measurement {
+    /// Makes tables and, if it was asked for, rows.
+    pub(crate) fn begin(
+        plan: &Plan,
+        preparation: &Preparation,
+        watch: &mut Watch<'_>,
+        loaded: &mut dyn FnMut(&Repetition),
+    ) -> Result<Measurement, LabError> {
+        check(plan)?;
+        let workload = workload_of(plan)?;
+        let session = Session::open(plan, &*workload, &preparation.process_ids)?;
+        let manifest = Manifest {
+            version: VERSION,
+            plan: plan.clone(),
+            began_at_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            lab: env!("CARGO_PKG_VERSION").to_owned(),
+            machine: machine(),
+            target: session.describe()?,
+        };
+        if preparation.loads {
+            loaded(&engine::load(plan, &*workload, &session, watch)?);
+        }
+        let results = Results { manifest, repetitions: Vec::new(), warnings: Vec::new() };
+        Ok(Measurement { plan: plan.clone(), workload, session, results, is_ended: false })
+    }
+
+    /// Are there repetitions left?
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.is_ended && self.results.repetitions.len() < self.plan.repetition_count
+    }
+
+    /// Measures once.
+    pub(crate) fn repeat(&mut self, watch: &mut Watch<'_>) -> Result<(), LabError> {
+        let (index, count) = (self.results.repetitions.len(), self.plan.repetition_count);
+        if watch.is_stopped() {
+            self.results.warnings.push(format!("The run was ended after {index} of {count} repetitions."));
+            self.is_ended = true;
+            return Ok(());
+        }
+        let is_kept = index >= self.plan.dropped_count;
+        let (repetition, warning) =
+            engine::measure(&self.plan, &*self.workload, &self.session, is_kept, watch)?;
+        self.results.repetitions.push(repetition);
+        self.is_ended = warning.is_some();
+        self.results.warnings.extend(warning);
+        Ok(())
+    }
+
+    /// What was found, and what makes it doubtful.
+    pub(crate) fn finish(mut self) -> Results {
+        self.results.warnings.extend(doubts(&self.results));
+        self.results
+    }
+}
+
+/// A plan that can not be carried out.
+fn check(plan: &Plan) -> Result<(), LabError> {
+    let refuse = |text: &str| Err(LabError::Plan(text.to_owned()));
+    let is_paced = match plan.pace {
+        Pace::Open { rate } => rate.is_finite() && rate > 0.0,
+        Pace::Closed { in_flight } => in_flight > 0,
+    };
+    match () {
+        () if !is_paced => refuse("a load has a rate, or operations in flight"),
+        () if plan.connection_count == 0 || plan.thread_count == 0 => {
+            refuse("a load has connections and threads")
+        }
+        () if plan.thread_count > plan.connection_count => refuse("each thread has a connection of its own"),
+        () if !(plan.measured_s > 0.0 && plan.warmup_s >= 0.0) => refuse("a measurement takes time"),
+        () if plan.repetition_count <= plan.dropped_count => {
+            refuse("of all repetitions some must not be dropped")
+        }
+        () => Ok(()),
+    }
+}
+
+/// The part of its time that a client may work before it is what is measured.
+const BUSY_PART: f64 = 0.9;
+
+/// What makes the figures doubtful.
+fn doubts(results: &Results) -> Vec<String> {
+    let plan = &results.manifest.plan;
+    let mut doubts = Vec::new();
+    for (index, repetition) in results.repetitions.iter().enumerate().filter(|(_, one)| one.is_kept) {
+        let number = index + 1;
+        let busy = repetition.client_cpu_s / (repetition.seconds * plan.thread_count as f64);
+        if busy > BUSY_PART {
+            doubts.push(format!(
+                "The client was the bottleneck in repetition {number}: its threads worked for {:.0}% of the time. \
+                 Give it more threads, or more machines.",
+                busy * 100.0
+            ));
+        }
+    }
+    doubts
+}

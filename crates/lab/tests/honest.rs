@@ -1,0 +1,186 @@
+//! Is the lab honest? Servers whose behaviour is known are measured, and must be found out.
+
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test outside of the simulated world")]
+
+mod stub;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lab::{Contender, LabError, Pace, Plan, Preparation, Results, Second, Watch};
+use stub::{Manners, Stub};
+
+const ROW_COUNT: u64 = 200;
+
+fn plan(stub: &Stub, workload: &str, pace: Pace) -> Plan {
+    Plan {
+        workload: workload.to_owned(),
+        settings: Default::default(),
+        nodes: vec![stub.address.to_string()],
+        keyspace: "bench".to_owned(),
+        replication: "{'class': 'SimpleStrategy', 'replication_factor': 1}".to_owned(),
+        consistency: "ONE".to_owned(),
+        row_count: ROW_COUNT,
+        pace,
+        connection_count: 2,
+        thread_count: 1,
+        warmup_s: 0.0,
+        measured_s: 2.0,
+        repetition_count: 1,
+        dropped_count: 0,
+        seed: 1,
+        error_part_max: 1.0,
+    }
+}
+
+fn measured(plan: &Plan) -> Result<Results, LabError> {
+    let stop = AtomicBool::new(false);
+    let mut watch = Watch { tell: &mut |_| {}, stop: &stop };
+    let preparation = Preparation { loads: true, process_ids: Vec::new() };
+    lab::run(plan, &preparation, &mut watch, &mut |load| assert_eq!(load.total().response.count(), ROW_COUNT))
+}
+
+fn total(results: &Results) -> Second {
+    results.repetitions[0].total()
+}
+
+#[test]
+fn a_known_delay_is_told_as_it_is() {
+    let stub = Stub::start(Manners { delay: Duration::from_millis(20), ..Manners::default() });
+    let results = measured(&plan(&stub, "ycsb-a", Pace::Open { rate: 20.0 })).unwrap();
+    let total = total(&results);
+    assert_eq!(total.response.count(), 40, "each that was due within two seconds has an end");
+    // Never less than it is; how much more depends on what else this machine does.
+    assert!(total.service.quantile_us(0.0) >= 19_900, "{}", total.service.quantile_us(0.0));
+    assert!(total.response.quantile_us(0.0) >= total.service.quantile_us(0.0));
+}
+
+#[test]
+fn a_stall_is_charged_for_all_that_was_due_in_it() {
+    let stall = Some((Duration::from_millis(800), Duration::from_secs(1)));
+    let stub = Stub::start(Manners { stall, ..Manners::default() });
+    let results = measured(&plan(&stub, "ycsb-u", Pace::Open { rate: 500.0 })).unwrap();
+    let total = total(&results);
+    assert_eq!(total.response.count(), 1000);
+    // 500 operations are due while it stands still, evenly: a quarter of all waits for half a second and more.
+    let long_count: u64 =
+        total.response.steps().filter(|(us, _)| *us >= 500_000).map(|(_, count)| count).sum();
+    assert!(long_count >= 200, "{long_count}");
+}
+
+#[test]
+fn operations_that_wait_for_a_stream_are_charged_for_that_too() {
+    let stub = Stub::start(Manners { delay: Duration::from_millis(100), ..Manners::default() });
+    // One connection answers what came in one piece 100 ms later, so its streams are soon taken ...
+    let mut plan = plan(&stub, "ycsb-u", Pace::Open { rate: 30_000.0 });
+    (plan.connection_count, plan.measured_s) = (1, 1.0);
+    let total = total(&measured(&plan).unwrap());
+    // ... and the response time, not the service time, tells it.
+    let [response, service] = [&total.response, &total.service].map(|times| times.quantile_us(0.99));
+    assert!(response > service + 500_000, "{response} {service}");
+}
+
+#[test]
+fn a_wrong_answer_is_found() {
+    let stub = Stub::start(Manners { mixes_every: Some(50), ..Manners::default() });
+    let results = measured(&plan(&stub, "ycsb-c", Pace::Closed { in_flight: 4 })).unwrap();
+    let (right_count, wrong_count) = (total(&results).response.count(), total(&results).wrong_count);
+    let expected = (right_count + wrong_count) / 50;
+    assert!(wrong_count > 0 && wrong_count.abs_diff(expected) <= 4, "{wrong_count} of {right_count}");
+    let wrong = results.repetitions[0].wrongs.keys().next().unwrap();
+    assert!(
+        wrong.starts_with("field2 of user") && wrong.ends_with("is not what was written there"),
+        "{wrong}"
+    );
+    assert!(lab::report::text(&results).contains(wrong), "a report tells it");
+}
+
+#[test]
+fn read_modify_writes_are_one_operation_of_two_requests() {
+    let stub = Stub::start(Manners { delay: Duration::from_millis(10), ..Manners::default() });
+    let mut plan = plan(&stub, "ycsb-f", Pace::Closed { in_flight: 1 });
+    plan.connection_count = 1;
+    let results = measured(&plan).unwrap();
+    let [reads, both] = [0, 1].map(|kind| results.repetitions[0].kinds[kind].total());
+    assert!(reads.response.quantile_us(0.0) >= 9_900 && both.response.quantile_us(0.0) >= 19_900);
+    assert_eq!(results.repetitions[0].kinds[1].kind, "read-modify-write");
+    assert_eq!(reads.wrong_count + both.wrong_count, 0);
+}
+
+#[test]
+fn a_run_in_which_too_much_fails_ends_early() {
+    let stub = Stub::start(Manners::default());
+    let mut plan = plan(&stub, "ycsb-u", Pace::Closed { in_flight: 4 });
+    let of_failures =
+        |results: &Results| results.warnings.iter().filter(|warning| warning.contains("failed")).count();
+    assert_eq!(of_failures(&measured(&plan).unwrap()), 0);
+    let stub = Stub::start(Manners { refuses_every: Some(300), ..Manners::default() });
+    plan.nodes = vec![stub.address.to_string()];
+    (plan.measured_s, plan.error_part_max) = (30.0, 0.001);
+    let results = measured(&plan).unwrap();
+    assert!(results.repetitions[0].seconds < 20.0);
+    assert!(results.warnings[0].starts_with("The run was ended early"), "{:?}", results.warnings);
+    assert!(results.repetitions[0].errors.contains_key("the stub has enough"));
+}
+
+#[test]
+fn whoever_watches_can_end_a_run_and_keeps_what_was_measured() {
+    let stub = Stub::start(Manners::default());
+    let mut plan = plan(&stub, "ycsb-a", Pace::Open { rate: 200.0 });
+    plan.measured_s = 60.0;
+    let stop = AtomicBool::new(false);
+    let mut watch = Watch { tell: &mut |_| stop.store(true, Ordering::Relaxed), stop: &stop };
+    let preparation = Preparation { loads: false, process_ids: Vec::new() };
+    let results = lab::run(&plan, &preparation, &mut watch, &mut |_| {}).unwrap();
+    assert!(results.repetitions[0].seconds < 30.0 && total(&results).response.count() > 0);
+}
+
+#[test]
+fn two_servers_are_compared_in_turns() {
+    let stubs =
+        [10, 20].map(|ms| Stub::start(Manners { delay: Duration::from_millis(ms), ..Manners::default() }));
+    let contenders: Vec<Contender> = ["quick", "slow"]
+        .iter()
+        .zip(&stubs)
+        .map(|(name, stub)| Contender {
+            name: (*name).to_owned(),
+            nodes: vec![stub.address.to_string()],
+            preparation: Preparation { loads: true, process_ids: Vec::new() },
+        })
+        .collect();
+    let mut plan = plan(&stubs[0], "ycsb-u", Pace::Open { rate: 50.0 });
+    (plan.measured_s, plan.repetition_count) = (1.0, 2);
+    let stop = AtomicBool::new(false);
+    let mut watch = Watch { tell: &mut |_| {}, stop: &stop };
+    let comparison = lab::compare(&plan, &contenders, &mut watch, &mut |_, _| {}).unwrap();
+    let least_us: Vec<u64> = comparison
+        .results()
+        .map(|(_, results)| {
+            assert_eq!(results.repetitions.len(), 2);
+            total(results).service.quantile_us(0.0)
+        })
+        .collect();
+    assert!(least_us[0] >= 9_900 && least_us[1] >= 19_900, "{least_us:?}");
+    let text = comparison.to_string();
+    assert!(text.contains("times the first") && text.contains("unknown"), "{text}");
+}
+
+#[test]
+fn what_can_not_be_run_is_refused_in_words() {
+    let stub = Stub::start(Manners::default());
+    let refused = |change: &dyn Fn(&mut Plan)| {
+        let mut plan = plan(&stub, "ycsb-a", Pace::Open { rate: 100.0 });
+        change(&mut plan);
+        measured(&plan).unwrap_err().to_string()
+    };
+    assert!(refused(&|plan| plan.workload = "ycsb-z".to_owned()).contains("no workload 'ycsb-z'"));
+    assert!(refused(&|plan| plan.pace = Pace::Open { rate: 0.0 }).contains("a rate"));
+    assert!(refused(&|plan| plan.consistency = "MOST".to_owned()).contains("'MOST'"));
+    assert!(refused(&|plan| plan.nodes = vec!["127.0.0.1:1".to_owned()]).contains("127.0.0.1:1"));
+    let set = |name: &str, value: &str| {
+        refused(&|plan| drop(plan.settings.insert(name.to_owned(), value.to_owned())))
+    };
+    assert!(set("colour", "red").contains("no setting 'colour'"));
+    assert!(set("fields", "many").contains("can not be 'many'"));
+    assert!(set("fields", "0").contains("measure nothing"));
+}

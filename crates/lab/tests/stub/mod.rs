@@ -1,0 +1,217 @@
+//! A server that keeps YCSB's rows in a map, and does wrong when it is told to.
+//!
+//! It speaks version 4 through `protocol`, one thread for each connection, so that what it does to a client is known: how
+//! late it answers, when it stands still, which answer is wrong.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use protocol::{
+    Decoder, Encoder, ErrorKind, ErrorResponse, Execute, Prepared, PreparedMetadata, Request, Response,
+    ResponseEnvelope, ResultMetadata, Rows, Version, put_cell,
+};
+
+/// What it does besides answering.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Manners {
+    /// Each answer to an EXECUTE comes so late.
+    pub(crate) delay: Duration,
+    /// It stands still from then on (since its start), for so long.
+    pub(crate) stall: Option<(Duration, Duration)>,
+    /// Every n-th read is answered with a field of another row.
+    pub(crate) mixes_every: Option<u64>,
+    /// Every n-th EXECUTE is refused.
+    pub(crate) refuses_every: Option<u64>,
+}
+
+/// The server.
+pub(crate) struct Stub {
+    pub(crate) address: SocketAddr,
+}
+
+#[derive(Default)]
+struct State {
+    /// Fields by key.
+    rows: HashMap<Bytes, Vec<Bytes>>,
+    read_count: u64,
+    execute_count: u64,
+}
+
+impl Stub {
+    /// Listens, until the test's process ends.
+    pub(crate) fn start(manners: Manners) -> Stub {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (state, started) = (Arc::new(Mutex::new(State::default())), Instant::now());
+        std::thread::spawn(move || {
+            for socket in listener.incoming().flatten() {
+                let (state, manners) = (state.clone(), manners.clone());
+                std::thread::spawn(move || Talk::new(socket, state, manners, started).serve());
+            }
+        });
+        Stub { address }
+    }
+}
+
+/// One connection.
+struct Talk {
+    socket: TcpStream,
+    state: Arc<Mutex<State>>,
+    manners: Manners,
+    started: Instant,
+}
+
+impl Talk {
+    fn new(socket: TcpStream, state: Arc<Mutex<State>>, manners: Manners, started: Instant) -> Talk {
+        socket.set_nodelay(true).unwrap();
+        Talk { socket, state, manners, started }
+    }
+
+    /// Until the client goes. All that came in one piece is answered in one.
+    fn serve(mut self) {
+        let (mut decoder, mut encoder) = (Decoder::server(1 << 24), Encoder::server());
+        let mut buffer = vec![0; 1 << 16];
+        while let Ok(received @ 1..) = self.socket.read(&mut buffer) {
+            let came = Instant::now();
+            decoder.feed(&buffer[..received]);
+            let mut is_late = false;
+            while let Some(frame) = decoder.next_frame() {
+                let frame = frame.unwrap();
+                let request = decoder.decode_request(&frame).unwrap().request;
+                is_late |= matches!(request, Request::Execute(_));
+                if matches!(request, Request::Startup(_)) {
+                    decoder.establish(Version::V4, None);
+                    decoder.set_ready();
+                    encoder.establish(Version::V4, None);
+                }
+                let response = self.answer(request);
+                encoder.append_response(Version::V4, frame.header.stream, &ResponseEnvelope::from(response));
+            }
+            if is_late {
+                self.wait(came);
+            }
+            if self.socket.write_all(&encoder.take()).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn wait(&self, came: Instant) {
+        std::thread::sleep(self.manners.delay.saturating_sub(came.elapsed()));
+        if let Some((from, length)) = self.manners.stall {
+            let now = self.started.elapsed();
+            if (from..from + length).contains(&now) {
+                std::thread::sleep(from + length - now);
+            }
+        }
+    }
+
+    fn answer(&self, request: Request) -> Response {
+        match request {
+            Request::Startup(_) => Response::Ready,
+            Request::Query(query) if query.query.as_str().starts_with("SELECT release_version") => {
+                rows(vec![vec![Bytes::from("stub"), Bytes::from("Stub Cluster")]])
+            }
+            Request::Query(query) if query.query.as_str().starts_with("SELECT host_id") => {
+                match query.query.as_str().contains("system.local") {
+                    true => rows(vec![local()]),
+                    false => rows(Vec::new()),
+                }
+            }
+            Request::Query(query) if query.query.as_str().starts_with("SELECT replication") => {
+                let words =
+                    ["class", "org.apache.cassandra.locator.SimpleStrategy", "replication_factor", "1"];
+                rows(vec![vec![collection(&words, 2)]])
+            }
+            Request::Query(_) => Response::Void,
+            Request::Prepare(prepare) => Response::Prepared(Prepared {
+                id: Bytes::copy_from_slice(prepare.query.as_str().as_bytes()),
+                result_metadata_id: Bytes::new(),
+                bind: PreparedMetadata::default(),
+                result: Arc::new(ResultMetadata::default()),
+            }),
+            Request::Execute(execute) => self.execute(&execute),
+            other => panic!("the lab asks for {other:?}"),
+        }
+    }
+
+    fn execute(&self, execute: &Execute) -> Response {
+        let mut state = self.state.lock().unwrap();
+        state.execute_count += 1;
+        if self.manners.refuses_every.is_some_and(|every| state.execute_count.is_multiple_of(every)) {
+            return ErrorResponse::new(ErrorKind::Overloaded, "the stub has enough").into();
+        }
+        let text = std::str::from_utf8(&execute.id).unwrap();
+        let values: Vec<Bytes> = (0..execute.parameters.values.len())
+            .filter_map(|at| execute.parameters.values.get_bytes(at))
+            .collect();
+        match text.split(' ').next() {
+            Some("INSERT") => {
+                state.rows.insert(values[0].clone(), values[1..].to_vec());
+                Response::Void
+            }
+            Some("UPDATE") => {
+                let field: usize =
+                    text.split("field").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+                if let Some(row) = state.rows.get_mut(&values[1]) {
+                    row[field] = values[0].clone();
+                }
+                Response::Void
+            }
+            _ => self.read(&mut state, &values[0]),
+        }
+    }
+
+    fn read(&self, state: &mut State, key: &Bytes) -> Response {
+        state.read_count += 1;
+        let Some(fields) = state.rows.get(key) else { return rows(Vec::new()) };
+        let mut row = vec![key.clone()];
+        row.extend(fields.iter().cloned());
+        if self.manners.mixes_every.is_some_and(|every| state.read_count.is_multiple_of(every)) {
+            let other = state.rows.iter().find(|(other, _)| *other != key).unwrap();
+            row[3] = other.1[2].clone();
+        }
+        rows(vec![row])
+    }
+}
+
+/// The stub as its own `system.local` has it.
+fn local() -> Vec<Bytes> {
+    let id = Bytes::from_static(&[7; 16]);
+    vec![id, Bytes::from("dc1"), Bytes::from("rack1"), collection(&["0"], 1)]
+}
+
+/// A collection of texts, of which so many make an element.
+fn collection(values: &[&str], value_count: usize) -> Bytes {
+    let mut bytes = BytesMut::from(((values.len() / value_count) as i32).to_be_bytes().as_slice());
+    values.iter().for_each(|value| put_cell(&mut bytes, Some(value.as_bytes())));
+    bytes.freeze()
+}
+
+fn rows(rows: Vec<Vec<Bytes>>) -> Response {
+    let column_count = rows.first().map_or(0, Vec::len);
+    let mut cells = BytesMut::new();
+    rows.iter().flatten().for_each(|cell| put_cell(&mut cells, Some(cell)));
+    Response::Rows(Rows {
+        metadata: Arc::new(ResultMetadata::new(columns(column_count))),
+        no_metadata: column_count > 4,
+        new_metadata_id: None,
+        paging_state: None,
+        row_count: rows.len() as u32,
+        cells: cells.freeze(),
+    })
+}
+
+fn columns(count: usize) -> Vec<protocol::ColumnSpec> {
+    let column = |index: usize| protocol::ColumnSpec {
+        keyspace: "ks".into(),
+        table: "t".into(),
+        name: format!("c{index}").into(),
+        cql_type: types::CqlType::Text,
+    };
+    (0..count).map(column).collect()
+}

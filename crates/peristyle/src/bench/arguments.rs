@@ -1,0 +1,243 @@
+//! Words of the command line, made a plan.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use lab::{Contender, LabError, Pace, Plan, Preparation};
+
+/// Of a node that is named without one.
+const DEFAULT_PORT: u16 = 9042;
+/// Under way in the closed loop that finds out what a server bears.
+pub(crate) const TRIAL_IN_FLIGHT: usize = 64;
+
+/// A run of one server.
+#[derive(Args, Debug)]
+pub(crate) struct RunArguments {
+    #[command(flatten)]
+    pub(crate) plan: PlanArguments,
+    /// Search for the highest rate at which 99% of the operations are over within --p99, and measure there
+    #[arg(long, conflicts_with_all = ["rate", "in_flight"])]
+    pub(crate) find_max: bool,
+    /// What --find-max keeps, with its unit: 10ms, 500us
+    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = time)]
+    pub(crate) p99: Duration,
+    #[command(flatten)]
+    pub(crate) elsewhere: Elsewhere,
+}
+
+/// Several servers.
+#[derive(Args, Debug)]
+pub(crate) struct CompareArguments {
+    #[command(flatten)]
+    pub(crate) plan: PlanArguments,
+    /// A server: its name in the report, and some of its nodes with commas between them; the others are compared with
+    /// the first one
+    #[arg(long = "target", value_name = "NAME=HOST:PORT", value_parser = setting, required = true)]
+    targets: Vec<(String, String)>,
+    /// Processes of a server on this machine, with commas between them: their CPU time and memory are taken
+    #[arg(long = "server-pid", value_name = "NAME=PID", value_parser = setting)]
+    server_pids: Vec<(String, String)>,
+    /// The rows are there already
+    #[arg(long)]
+    no_load: bool,
+    /// Folder of the reports, which must not be there [default: bench-WORKLOAD-N]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// What is run, whoever is measured.
+#[derive(Args, Debug)]
+pub(crate) struct PlanArguments {
+    /// One of `bench list`
+    workload: String,
+    /// Operations to begin each second, come what may (an open loop); without it and --in-flight a trial finds out
+    /// what is borne, and half of that is offered
+    #[arg(long, value_name = "N", conflicts_with = "in_flight")]
+    rate: Option<f64>,
+    /// Keep so many operations under way, over all connections (a closed loop: a slow server is asked less)
+    #[arg(long, value_name = "N")]
+    in_flight: Option<usize>,
+    /// Rows that are loaded first
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    rows: u64,
+    /// Seconds to measure
+    #[arg(long, value_name = "S", default_value_t = 20.0)]
+    seconds: f64,
+    /// Seconds before each measurement that do not count
+    #[arg(long, value_name = "S", default_value_t = 5.0)]
+    warmup: f64,
+    /// How often it is measured
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    repetitions: usize,
+    /// How many of the first measurements are dropped
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    drop: usize,
+    /// Connections, over all nodes in turns
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    connections: usize,
+    /// Threads of the client
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: usize,
+    /// Consistency level of reads and writes
+    #[arg(long, value_name = "LEVEL", default_value = "QUORUM")]
+    consistency: String,
+    /// Replicas of each row in each data centre, of a keyspace that is not there yet
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    replication_factor: u16,
+    /// Keyspace of the workload's tables
+    #[arg(long, value_name = "NAME", default_value = "bench")]
+    keyspace: String,
+    /// A setting of the workload, as fields=10, field-bytes=100, scan-rows=100,
+    /// distribution=zipfian|true-zipfian|latest|uniform
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
+    settings: Vec<(String, String)>,
+    /// All that is chosen by chance follows from it
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// End the run when a larger part of the operations fails
+    #[arg(long, value_name = "PART", default_value_t = 0.01)]
+    errors_max: f64,
+}
+
+/// A node's address with its port.
+fn with_port(node: &str) -> String {
+    match node.rsplit_once(':') {
+        Some((_, port)) if port.parse::<u16>().is_ok() => node.to_owned(),
+        _ => format!("{node}:{DEFAULT_PORT}"),
+    }
+}
+
+/// What may differ between two runs of one plan.
+#[derive(Args, Debug)]
+pub(crate) struct Elsewhere {
+    /// Nodes, with commas between them [default: 127.0.0.1:9042, or what the manifest says]
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',')]
+    target: Vec<String>,
+    /// The rows are there already
+    #[arg(long)]
+    no_load: bool,
+    /// Processes of the servers on this machine: their CPU time and memory are taken
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    server_pid: Vec<u32>,
+    /// Folder of the report, which must not be there [default: bench-WORKLOAD-N]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=');
+    parts.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| "not NAME=VALUE".to_owned())
+}
+
+/// A time with its unit.
+fn time(text: &str) -> Result<Duration, String> {
+    let units = [("us", 1.0), ("ms", 1e3), ("s", 1e6)];
+    let found = units.iter().find_map(|(unit, us)| Some((text.strip_suffix(unit)?, us)));
+    let number = found.and_then(|(number, us)| Some(number.parse::<f64>().ok()? * us));
+    match number {
+        Some(us) if us.is_finite() && us >= 1.0 => Ok(Duration::from_micros(us as u64)),
+        _ => Err("not a time as 10ms, 500us or 1s".to_owned()),
+    }
+}
+
+impl RunArguments {
+    /// The plan; without a pace it is a closed loop for a start.
+    pub(crate) fn plan(&self) -> Plan {
+        self.elsewhere.applied_to(self.plan.plan())
+    }
+}
+
+impl CompareArguments {
+    /// Who takes part.
+    ///
+    /// # Errors
+    /// A process is no number, or of a server that is not named.
+    pub(crate) fn contenders(&self) -> Result<Vec<Contender>, LabError> {
+        let mut contenders: Vec<Contender> =
+            self.targets.iter().map(|(name, nodes)| self.contender(name, nodes)).collect();
+        for (name, ids) in &self.server_pids {
+            let contender = contenders.iter_mut().find(|contender| contender.name == *name);
+            let contender =
+                contender.ok_or_else(|| LabError::Plan(format!("no --target is called '{name}'")))?;
+            for id in ids.split(',') {
+                let refuse = |_| LabError::Plan(format!("'{id}' is no process"));
+                contender.preparation.process_ids.push(id.parse().map_err(refuse)?);
+            }
+        }
+        Ok(contenders)
+    }
+
+    fn contender(&self, name: &str, nodes: &str) -> Contender {
+        Contender {
+            name: name.to_owned(),
+            nodes: nodes.split(',').map(with_port).collect(),
+            preparation: Preparation { loads: !self.no_load, process_ids: Vec::new() },
+        }
+    }
+}
+
+impl PlanArguments {
+    /// The plan, on a node of this machine.
+    pub(crate) fn plan(&self) -> Plan {
+        let replication = format!(
+            "{{'class': 'NetworkTopologyStrategy', 'replication_factor': {}}}",
+            self.replication_factor
+        );
+        Plan {
+            workload: self.workload.clone(),
+            settings: self.settings.iter().cloned().collect::<BTreeMap<_, _>>(),
+            nodes: vec![format!("127.0.0.1:{DEFAULT_PORT}")],
+            keyspace: self.keyspace.clone(),
+            replication,
+            consistency: self.consistency.to_uppercase(),
+            row_count: self.rows,
+            pace: match self.rate {
+                Some(rate) => Pace::Open { rate },
+                None => Pace::Closed { in_flight: self.in_flight.unwrap_or(TRIAL_IN_FLIGHT) },
+            },
+            connection_count: self.connections,
+            thread_count: self.threads,
+            warmup_s: self.warmup,
+            measured_s: self.seconds,
+            repetition_count: self.repetitions,
+            dropped_count: self.drop,
+            seed: self.seed,
+            error_part_max: self.errors_max,
+        }
+    }
+
+    /// Was nothing said about how operations are begun?
+    pub(crate) fn has_no_pace(&self) -> bool {
+        self.rate.is_none() && self.in_flight.is_none()
+    }
+}
+
+impl Elsewhere {
+    /// The plan on the nodes that were named.
+    pub(crate) fn applied_to(&self, plan: Plan) -> Plan {
+        let nodes: Vec<String> = self.target.iter().map(|node| with_port(node)).collect();
+        if nodes.is_empty() { plan } else { Plan { nodes, ..plan } }
+    }
+
+    /// What is done first.
+    pub(crate) fn preparation(&self) -> Preparation {
+        Preparation { loads: !self.no_load, process_ids: self.server_pid.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_a_unit() {
+        assert_eq!(time("10ms"), Ok(Duration::from_millis(10)));
+        assert_eq!(time("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(time("500us"), Ok(Duration::from_micros(500)));
+        for wrong in ["10", "ms", "-1ms", "0us", "1h"] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! `peristyle bench`: how fast is a server, honestly? This one, Cassandra, or whatever speaks CQL.
+//!
+//! ```text
+//!   bench list                     workloads
+//!   bench run ycsb-a               make the table, load the rows, measure, write a report
+//!   bench compare ycsb-a ...       several servers in turns
+//!   bench repeat .../manifest.json the same once more, and whether both agree
+//! ```
+//!
+//! The measuring is `lab`'s; here are its words and its files.
+
+mod arguments;
+mod files;
+mod terminal;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use clap::{Args, Subcommand};
+use lab::{LabError, Limit, Pace, Plan, Preparation, Results, Watch};
+
+use crate::cqlsh::with_causes;
+use arguments::{CompareArguments, Elsewhere, RunArguments, TRIAL_IN_FLIGHT};
+use terminal::Terminal;
+
+/// The part of what is borne that is offered when nobody says more.
+const OFFERED_PART: f64 = 0.5;
+
+/// Set by Ctrl-C: what was measured until then still makes a report.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// What to measure.
+#[derive(Args, Debug)]
+pub(crate) struct BenchArguments {
+    #[command(subcommand)]
+    command: BenchCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum BenchCommand {
+    /// Print the workloads
+    List,
+    /// Measure a server with a workload, and write a report
+    Run(Box<RunArguments>),
+    /// Measure several servers under one plan, in turns, and tell by how much they differ
+    Compare(Box<CompareArguments>),
+    /// Do once more what a manifest says, and tell whether it agrees with the results beside it
+    Repeat {
+        /// `manifest.json` of a run
+        manifest: PathBuf,
+        #[command(flatten)]
+        elsewhere: Elsewhere,
+    },
+}
+
+/// Does it. The exit code tells whether there are figures that can be trusted.
+pub(crate) fn run(arguments: &BenchArguments) -> ExitCode {
+    let outcome = match &arguments.command {
+        BenchCommand::List => {
+            lab::workloads().for_each(|(name, about)| println!("{name:<10} {about}"));
+            Ok(true)
+        }
+        BenchCommand::Run(arguments) => run_plan(arguments),
+        BenchCommand::Compare(arguments) => compare(arguments),
+        BenchCommand::Repeat { manifest, elsewhere } => repeat(manifest, elsewhere),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("bench: {}", with_causes(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_plan(arguments: &RunArguments) -> Result<bool, LabError> {
+    let mut plan = arguments.plan();
+    let mut preparation = arguments.elsewhere.preparation();
+    let folder = files::folder(arguments.elsewhere.out.as_deref(), &plan.workload)?;
+    stop_at_interrupt();
+    if arguments.plan.has_no_pace() {
+        plan.pace = Pace::Open { rate: found_rate(&plan, arguments, &preparation)? };
+        preparation.loads = false;
+    }
+    let results = measure(&plan, &preparation)?;
+    report(&results, &folder)?;
+    Ok(is_sound(&results))
+}
+
+/// The rate at which it is measured when none was given: the highest within a limit, or half of what is borne.
+fn found_rate(plan: &Plan, arguments: &RunArguments, preparation: &Preparation) -> Result<f64, LabError> {
+    let mut terminal = Terminal::new();
+    let mut watch = Watch { tell: &mut |progress| terminal.show(&progress), stop: &STOP };
+    println!("a closed loop finds out what is borne");
+    let borne = lab::closed_loop_rate(plan, TRIAL_IN_FLIGHT, preparation, &mut watch)?;
+    println!("  {borne:.0} operations a second with {TRIAL_IN_FLIGHT} under way");
+    if !arguments.find_max {
+        let rate = (borne * OFFERED_PART).max(1.0).round();
+        println!("  {rate} are offered: half of that, since no --rate was given");
+        return Ok(rate);
+    }
+    let limit = Limit { quantile: 0.99, response: arguments.p99 };
+    lab::find_max(plan, limit, &mut watch, &mut terminal::tell_trial)
+}
+
+fn repeat(manifest: &std::path::Path, elsewhere: &Elsewhere) -> Result<bool, LabError> {
+    let (plan, before) = files::read_results(manifest)?;
+    let plan = elsewhere.applied_to(plan);
+    let folder = files::folder(elsewhere.out.as_deref(), &plan.workload)?;
+    stop_at_interrupt();
+    let results = measure(&plan, &elsewhere.preparation())?;
+    report(&results, &folder)?;
+    let agreement = lab::agreement(&before, &results);
+    println!("{agreement}");
+    Ok(is_sound(&results) && agreement.agrees())
+}
+
+fn compare(arguments: &CompareArguments) -> Result<bool, LabError> {
+    let (plan, contenders) = (arguments.plan.plan(), arguments.contenders()?);
+    if arguments.plan.has_no_pace() {
+        return Err(LabError::Plan("a comparison has a pace: --rate or --in-flight".to_owned()));
+    }
+    let folder = files::folder(arguments.out.as_deref(), &plan.workload)?;
+    stop_at_interrupt();
+    let mut terminal = Terminal::new();
+    let mut watch = Watch { tell: &mut |progress| terminal.show(&progress), stop: &STOP };
+    let loaded = &mut |name: &str, load: &lab::Repetition| {
+        print!("{name}: ");
+        terminal::tell_load(load);
+    };
+    let comparison = lab::compare(&plan, &contenders, &mut watch, loaded)?;
+    terminal.clear();
+    for (name, results) in comparison.results() {
+        let folder = files::folder(Some(&folder.join(name)), &plan.workload)?;
+        println!("\n{name}");
+        report(results, &folder)?;
+    }
+    print!("\n{comparison}");
+    Ok(comparison.results().all(|(_, results)| is_sound(results)))
+}
+
+fn measure(plan: &Plan, preparation: &Preparation) -> Result<Results, LabError> {
+    let mut terminal = Terminal::new();
+    let mut watch = Watch { tell: &mut |progress| terminal.show(&progress), stop: &STOP };
+    let results = lab::run(plan, preparation, &mut watch, &mut |load| terminal::tell_load(load));
+    terminal.clear();
+    results
+}
+
+fn report(results: &Results, folder: &std::path::Path) -> Result<(), LabError> {
+    files::write(results, folder)?;
+    print!("{}", lab::report::text(results));
+    println!("report: {}", folder.join(files::REPORT).display());
+    Ok(())
+}
+
+/// Figures of a run in which all answers were right and few operations failed.
+fn is_sound(results: &Results) -> bool {
+    results.kept().count() > 0 && results.repetitions.iter().all(|repetition| repetition.wrongs.is_empty())
+}
+
+/// From now on Ctrl-C ends the run; a second one ends the program.
+fn stop_at_interrupt() {
+    let wait = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        runtime.block_on(tokio::signal::ctrl_c())?;
+        STOP.store(true, std::sync::atomic::Ordering::Relaxed);
+        runtime.block_on(tokio::signal::ctrl_c())
+    };
+    std::thread::spawn(move || match wait() {
+        Ok(()) => std::process::exit(130),
+        Err(error) => eprintln!("bench: Ctrl-C will end the program at once: {error}"),
+    });
+}
