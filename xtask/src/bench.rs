@@ -1,8 +1,8 @@
 //! `cargo xtask bench`: `peristyle bench` as a user runs it, against a node: a run, its files, the same once more.
 //!
-//! What the figures are is not judged here, only that there are some: all answers were right, nothing failed, every file
-//! is there and reads as what it is, and a second run takes the first one's manifest. Each of YCSB's mixes runs once,
-//! the last one twice.
+//! What the figures are is not judged here, only that there are some: all answers were right, nothing failed, every
+//! file is there and reads as what it is, and a second run takes the first one's manifest. Each of YCSB's mixes runs
+//! once, the last one twice.
 
 use std::path::Path;
 use std::process::Command;

@@ -224,8 +224,8 @@ impl Connection {
         })
     }
 
-    /// The socket, for who goes on with it in its own way; none if requests are in flight. The handshake is over, so both
-    /// sides are between two frames.
+    /// The socket, for who goes on with it in its own way; none if requests are in flight. The handshake is over, so
+    /// both sides are between two frames.
     pub fn into_socket(self) -> Option<TcpStream> {
         (self.in_flight() == 0).then_some(self.socket)
     }

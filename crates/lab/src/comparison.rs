@@ -4,8 +4,8 @@
 //!   repetition 1: A B C   repetition 2: C B A   repetition 3: A B C   ...
 //! ```
 //!
-//! Each repetition's order is the other's reverse, so that none is always behind the same one. Figures are compared with
-//! those of the first server, as ratios with an interval of 95%.
+//! Each repetition has the order of the one before reversed, so that none is always behind the same one. Figures are
+//! compared with those of the first server, as ratios with an interval of 95%.
 
 use std::fmt;
 
@@ -35,20 +35,14 @@ pub struct Comparison(Vec<(String, Results)>);
 ///
 /// # Errors
 /// As [`run`](crate::run), of any of them; and if there are fewer than two.
-pub fn compare(
-    plan: &Plan,
-    contenders: &[Contender],
-    watch: &mut Watch<'_>,
-    loaded: &mut dyn FnMut(&str, &Repetition),
-) -> Result<Comparison, LabError> {
+pub fn compare(plan: &Plan, contenders: &[Contender], watch: &mut Watch<'_>) -> Result<Comparison, LabError> {
     if contenders.len() < 2 {
         return Err(LabError::Plan("a comparison has two servers or more".to_owned()));
     }
     let mut runs = Vec::new();
     for contender in contenders {
         let plan = Plan { nodes: contender.nodes.clone(), ..plan.clone() };
-        let tell = &mut |load: &Repetition| loaded(&contender.name, load);
-        runs.push(Measurement::begin(&plan, &contender.preparation, watch, tell)?);
+        runs.push(Measurement::begin(&plan, &contender.preparation, watch)?);
     }
     let mut is_forward = true;
     while runs.iter().all(Measurement::goes_on) {

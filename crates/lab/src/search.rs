@@ -1,8 +1,8 @@
 //! The highest rate under which latencies stay below a limit.
 //!
-//! A closed loop finds a rate that is surely too high, since it is all that the server does with many operations waiting.
-//! Between that and nothing, trials in an open loop halve what is unknown, until it is a twentieth. What is found is
-//! where the trials ended: to be sure of it, measure at that rate for longer.
+//! A closed loop finds a rate that is surely too high, since it is all that the server does with many operations
+//! waiting. Between that and nothing, trials in an open loop halve what is unknown, until it is a twentieth. What is
+//! found is where the trials ended: to be sure of it, measure at that rate for longer.
 
 use std::time::Duration;
 
@@ -114,6 +114,6 @@ fn trial_of(plan: &Plan) -> Plan {
 }
 
 fn measured(plan: &Plan, preparation: &Preparation, watch: &mut Watch<'_>) -> Result<Repetition, LabError> {
-    let results = run(plan, preparation, watch, &mut |_| {})?;
+    let results = run(plan, preparation, watch)?;
     results.repetitions.into_iter().next().ok_or_else(|| LabError::Plan("the search was ended".to_owned()))
 }

@@ -6,7 +6,7 @@ use crate::engine::{self, Watch};
 use crate::error::LabError;
 use crate::manifest::{Manifest, Pace, Plan};
 use crate::process::machine;
-use crate::results::{Repetition, Results};
+use crate::results::Results;
 use crate::target::Session;
 use crate::workload::{Workload, workload_of};
 
@@ -22,17 +22,12 @@ pub struct Preparation {
     pub process_ids: Vec<u32>,
 }
 
-/// Carries out a plan. Its load, if it was asked for, is told to `loaded` once it is over.
+/// Carries out a plan.
 ///
 /// # Errors
 /// The plan makes no sense, no node answers, or all connections broke.
-pub fn run(
-    plan: &Plan,
-    preparation: &Preparation,
-    watch: &mut Watch<'_>,
-    loaded: &mut dyn FnMut(&Repetition),
-) -> Result<Results, LabError> {
-    let mut measurement = Measurement::begin(plan, preparation, watch, loaded)?;
+pub fn run(plan: &Plan, preparation: &Preparation, watch: &mut Watch<'_>) -> Result<Results, LabError> {
+    let mut measurement = Measurement::begin(plan, preparation, watch)?;
     while measurement.goes_on() {
         measurement.repeat(watch)?;
     }
@@ -55,7 +50,6 @@ impl Measurement {
         plan: &Plan,
         preparation: &Preparation,
         watch: &mut Watch<'_>,
-        loaded: &mut dyn FnMut(&Repetition),
     ) -> Result<Measurement, LabError> {
         check(plan)?;
         let workload = workload_of(plan)?;
@@ -69,7 +63,8 @@ impl Measurement {
             target: session.describe()?,
         };
         if preparation.loads {
-            loaded(&engine::load(plan, &*workload, &session, watch)?);
+            let load = engine::load(plan, &*workload, &session, watch)?;
+            (watch.loaded)(plan, &load);
         }
         let results = Results { manifest, repetitions: Vec::new(), warnings: Vec::new() };
         Ok(Measurement { plan: plan.clone(), workload, session, results, is_ended: false })

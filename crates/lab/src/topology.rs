@@ -2,8 +2,8 @@
 //! keyspace's replication.
 //!
 //! So requests go to a replica of their row, and a server is not charged for a way that a driver would not have taken.
-//! Cassandra's tokens lie anywhere; ours are rounded to the finest grid of `ring`, by at most a 65,536th of the ring each:
-//! rows of that many keys take one way more.
+//! Cassandra's tokens lie anywhere. Here they are rounded to the finest grid of `ring`, each by at most a 65,536th of
+//! the ring: requests for the keys between take one way more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -7,7 +7,7 @@ mod stub;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lab::{Contender, LabError, Pace, Plan, Preparation, Results, Second, Watch};
+use lab::{Contender, LabError, Pace, Plan, Preparation, Repetition, Results, Second, Watch};
 use stub::{Manners, Stub};
 
 const ROW_COUNT: u64 = 200;
@@ -35,9 +35,9 @@ fn plan(stub: &Stub, workload: &str, pace: Pace) -> Plan {
 
 fn measured(plan: &Plan) -> Result<Results, LabError> {
     let stop = AtomicBool::new(false);
-    let mut watch = Watch { tell: &mut |_| {}, stop: &stop };
-    let preparation = Preparation { loads: true, process_ids: Vec::new() };
-    lab::run(plan, &preparation, &mut watch, &mut |load| assert_eq!(load.total().response.count(), ROW_COUNT))
+    let loaded = &mut |_: &Plan, load: &Repetition| assert_eq!(load.total().response.count(), ROW_COUNT);
+    let mut watch = Watch { tell: &mut |_| {}, loaded, stop: &stop };
+    lab::run(plan, &Preparation { loads: true, process_ids: Vec::new() }, &mut watch)
 }
 
 fn total(results: &Results) -> Second {
@@ -129,9 +129,10 @@ fn whoever_watches_can_end_a_run_and_keeps_what_was_measured() {
     let mut plan = plan(&stub, "ycsb-a", Pace::Open { rate: 200.0 });
     plan.measured_s = 60.0;
     let stop = AtomicBool::new(false);
-    let mut watch = Watch { tell: &mut |_| stop.store(true, Ordering::Relaxed), stop: &stop };
+    let mut watch =
+        Watch { tell: &mut |_| stop.store(true, Ordering::Relaxed), loaded: &mut |_, _| {}, stop: &stop };
     let preparation = Preparation { loads: false, process_ids: Vec::new() };
-    let results = lab::run(&plan, &preparation, &mut watch, &mut |_| {}).unwrap();
+    let results = lab::run(&plan, &preparation, &mut watch).unwrap();
     assert!(results.repetitions[0].seconds < 30.0 && total(&results).response.count() > 0);
 }
 
@@ -151,8 +152,8 @@ fn two_servers_are_compared_in_turns() {
     let mut plan = plan(&stubs[0], "ycsb-u", Pace::Open { rate: 50.0 });
     (plan.measured_s, plan.repetition_count) = (1.0, 2);
     let stop = AtomicBool::new(false);
-    let mut watch = Watch { tell: &mut |_| {}, stop: &stop };
-    let comparison = lab::compare(&plan, &contenders, &mut watch, &mut |_, _| {}).unwrap();
+    let mut watch = Watch { tell: &mut |_| {}, loaded: &mut |_, _| {}, stop: &stop };
+    let comparison = lab::compare(&plan, &contenders, &mut watch).unwrap();
     let least_us: Vec<u64> = comparison
         .results()
         .map(|(_, results)| {

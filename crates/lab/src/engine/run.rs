@@ -49,6 +49,8 @@ pub struct Progress {
 pub struct Watch<'a> {
     /// Is told each second.
     pub tell: &'a mut dyn FnMut(Progress),
+    /// Is told once the rows of a plan are written.
+    pub loaded: &'a mut dyn FnMut(&Plan, &Repetition),
     /// Ends the run early; what was measured until then is kept.
     pub stop: &'a AtomicBool,
 }

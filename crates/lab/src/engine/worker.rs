@@ -40,6 +40,8 @@ pub(super) struct Work {
 pub(super) struct Worker {
     poll: Poll,
     timer: Timer,
+    /// When the timer will wake.
+    armed_us: u64,
     links: Vec<Link>,
     /// The link that is asked next.
     next_link: usize,
@@ -65,6 +67,7 @@ impl Worker {
         Ok(Worker {
             poll,
             timer,
+            armed_us: 0,
             links,
             next_link: 0,
             work,
@@ -136,7 +139,11 @@ impl Worker {
     fn set_timer(&mut self, now_us: u64) -> io::Result<()> {
         let Some(next_us) = self.work.pacer.next_us() else { return Ok(()) };
         let is_waiting = next_us > now_us && next_us < self.work.window.until_us;
-        if is_waiting { self.timer.set(Duration::from_micros(next_us - now_us)) } else { Ok(()) }
+        if !is_waiting || next_us == self.armed_us {
+            return Ok(());
+        }
+        self.armed_us = next_us;
+        self.timer.set(Duration::from_micros(next_us - now_us))
     }
 
     fn is_over(&self, now_us: u64) -> bool {

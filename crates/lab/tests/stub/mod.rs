@@ -1,7 +1,7 @@
 //! A server that keeps YCSB's rows in a map, and does wrong when it is told to.
 //!
-//! It speaks version 4 through `protocol`, one thread for each connection, so that what it does to a client is known: how
-//! late it answers, when it stands still, which answer is wrong.
+//! It speaks version 4 through `protocol`, one thread for each connection, so that what it does to a client is known:
+//! how late it answers, when it stands still, which answer is wrong.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};

@@ -91,8 +91,12 @@ fn run_plan(arguments: &RunArguments) -> Result<bool, LabError> {
 
 /// The rate at which it is measured when none was given: the highest within a limit, or half of what is borne.
 fn found_rate(plan: &Plan, arguments: &RunArguments, preparation: &Preparation) -> Result<f64, LabError> {
-    let mut terminal = Terminal::new();
-    let mut watch = Watch { tell: &mut |progress| terminal.show(&progress), stop: &STOP };
+    let terminal = Terminal::new();
+    let mut watch = Watch {
+        tell: &mut |progress| terminal.show(&progress),
+        loaded: &mut terminal::tell_load,
+        stop: &STOP,
+    };
     println!("a closed loop finds out what is borne");
     let borne = lab::closed_loop_rate(plan, TRIAL_IN_FLIGHT, preparation, &mut watch)?;
     println!("  {borne:.0} operations a second with {TRIAL_IN_FLIGHT} under way");
@@ -124,13 +128,13 @@ fn compare(arguments: &CompareArguments) -> Result<bool, LabError> {
     }
     let folder = files::folder(arguments.out.as_deref(), &plan.workload)?;
     stop_at_interrupt();
-    let mut terminal = Terminal::new();
-    let mut watch = Watch { tell: &mut |progress| terminal.show(&progress), stop: &STOP };
-    let loaded = &mut |name: &str, load: &lab::Repetition| {
-        print!("{name}: ");
-        terminal::tell_load(load);
+    let terminal = Terminal::new();
+    let mut watch = Watch {
+        tell: &mut |progress| terminal.show(&progress),
+        loaded: &mut terminal::tell_load,
+        stop: &STOP,
     };
-    let comparison = lab::compare(&plan, &contenders, &mut watch, loaded)?;
+    let comparison = lab::compare(&plan, &contenders, &mut watch)?;
     terminal.clear();
     for (name, results) in comparison.results() {
         let folder = files::folder(Some(&folder.join(name)), &plan.workload)?;
@@ -142,9 +146,13 @@ fn compare(arguments: &CompareArguments) -> Result<bool, LabError> {
 }
 
 fn measure(plan: &Plan, preparation: &Preparation) -> Result<Results, LabError> {
-    let mut terminal = Terminal::new();
-    let mut watch = Watch { tell: &mut |progress| terminal.show(&progress), stop: &STOP };
-    let results = lab::run(plan, preparation, &mut watch, &mut |load| terminal::tell_load(load));
+    let terminal = Terminal::new();
+    let mut watch = Watch {
+        tell: &mut |progress| terminal.show(&progress),
+        loaded: &mut terminal::tell_load,
+        stop: &STOP,
+    };
+    let results = lab::run(plan, preparation, &mut watch);
     terminal.clear();
     results
 }

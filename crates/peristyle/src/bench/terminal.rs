@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
-use lab::{Progress, Repetition, Trial};
+use lab::{Plan, Progress, Repetition, Trial};
 
 /// The line.
 pub(super) struct Terminal {
@@ -45,9 +45,9 @@ impl Terminal {
 }
 
 /// Says how long the rows took.
-pub(super) fn tell_load(load: &Repetition) {
-    let total = load.total();
-    println!("loaded {} rows in {:.1} s", total.response.count(), load.seconds);
+pub(super) fn tell_load(plan: &Plan, load: &Repetition) {
+    let (row_count, node) = (load.total().response.count(), plan.nodes.join(","));
+    println!("loaded {row_count} rows by {node} in {:.1} s", load.seconds);
 }
 
 /// Says what came of a rate that was tried.

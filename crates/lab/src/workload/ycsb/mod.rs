@@ -1,8 +1,8 @@
 //! YCSB's core workloads: one table, rows of ten fields, six mixes of operations, and updates alone.
 //!
 //! Mixes, keys and distributions are those of YCSB 0.17.0 (`workloads/workload{a..f}`,
-//! `site.ycsb.workloads.CoreWorkload`), the table is that of its Cassandra binding. Three things are not: statements are
-//! prepared and not synchronous, values tell to which row they belong (theirs are random), and there is a mix of
+//! `site.ycsb.workloads.CoreWorkload`), the table is that of its Cassandra binding. Three things are not: statements
+//! are prepared and not synchronous, values tell to which row they belong (theirs are random), and there is a mix of
 //! updates alone, as Cloudera's study has it.
 
 mod chooser;
