@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::LabError;
+use crate::workload::{script, ycsb};
+
 /// A run's manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -24,7 +27,7 @@ pub struct Manifest {
 /// What a user asks for; all that a run depends on besides the machines.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The workload's name.
+    /// The workload's name; before the plan is completed also the path of a script, which ends in `.toml`.
     pub workload: String,
     /// Its settings, by name.
     pub settings: BTreeMap<String, String>,
@@ -36,7 +39,7 @@ pub struct Plan {
     pub replication: String,
     /// `ONE`, `QUORUM`, ...
     pub consistency: String,
-    /// Rows that are there when it begins.
+    /// Rows that are there when it begins; before the plan is completed also 0, for as many as the workload says.
     pub row_count: u64,
     /// How operations are begun.
     pub pace: Pace,
@@ -56,6 +59,31 @@ pub struct Plan {
     pub seed: u64,
     /// More than this part of failed operations ends the run, from 0 to 1.
     pub error_part_max: f64,
+    /// The text of the workload, if it is a script: a run can be repeated without the file, and by a later version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
+}
+
+impl Plan {
+    /// The plan with all that a run depends on: the text of its script, under the script's own name, and how many rows
+    /// there are. Of a plan that has them, the same.
+    ///
+    /// # Errors
+    /// The script can not be read, or is none.
+    pub fn completed(mut self) -> Result<Plan, LabError> {
+        if self.script.is_none()
+            && let Some((name, text)) = script::found(&self.workload)?
+        {
+            (self.workload, self.script) = (name, Some(text));
+        }
+        if self.row_count == 0 {
+            self.row_count = match &self.script {
+                Some(text) => script::default_row_count(&self, text)?,
+                None => ycsb::DEFAULT_ROW_COUNT,
+            };
+        }
+        Ok(self)
+    }
 }
 
 /// How operations are begun.

@@ -51,9 +51,10 @@ impl Measurement {
         preparation: &Preparation,
         watch: &mut Watch<'_>,
     ) -> Result<Measurement, LabError> {
+        let plan = &plan.clone().completed()?;
         check(plan)?;
-        let workload = workload_of(plan)?;
-        let session = Session::open(plan, &*workload, &preparation.process_ids)?;
+        let mut workload = workload_of(plan)?;
+        let session = Session::open(plan, &mut *workload, &preparation.process_ids)?;
         let manifest = Manifest {
             version: VERSION,
             plan: plan.clone(),

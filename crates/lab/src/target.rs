@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use client::{ClientError, ConnectOptions, Connection};
-use protocol::{Consistency, Version};
+use protocol::{Consistency, Prepared, Version};
 
 use crate::engine::Link;
 use crate::error::LabError;
@@ -27,10 +27,11 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Makes the keyspace and the tables, if they are not there.
+    /// Makes the keyspace and the tables, if they are not there, and tells the workload how its statements are
+    /// understood.
     pub(crate) fn open(
         plan: &Plan,
-        workload: &dyn Workload,
+        workload: &mut dyn Workload,
         process_ids: &[u32],
     ) -> Result<Session, LabError> {
         let consistency = Consistency::from_name(&plan.consistency)
@@ -45,12 +46,9 @@ impl Session {
         }
         let nodes = Nodes::ask(&mut connection, node, keyspace)
             .map_err(|source| LabError::Nodes { node: node.to_owned(), source: Box::new(source) })?;
-        Ok(Session {
-            nodes: Arc::new(nodes),
-            statements: workload.statements(keyspace),
-            consistency,
-            process_ids: process_ids.to_vec(),
-        })
+        let statements = workload.statements(keyspace);
+        workload.learn(&prepare(&mut connection, &statements)?)?;
+        Ok(Session { nodes: Arc::new(nodes), statements, consistency, process_ids: process_ids.to_vec() })
     }
 
     /// What the nodes say of themselves.
@@ -90,7 +88,7 @@ impl Session {
             let mut connection = connect(&near[place].address)?;
             let prepared = match &ids[place] {
                 Some(prepared) => prepared.clone(),
-                None => ids[place].insert(Arc::new(self.prepare(&mut connection)?)).clone(),
+                None => ids[place].insert(Arc::new(self.ids(&mut connection)?)).clone(),
             };
             let socket = connection.into_socket().expect("whoever prepares waits for the answers");
             let link = Link::new(socket, &near[place], prepared, self.consistency, stream_count)?;
@@ -99,18 +97,21 @@ impl Session {
         Ok(parts)
     }
 
-    fn prepare(&self, connection: &mut Connection) -> Result<Vec<Bytes>, LabError> {
-        let prepare = |statement: &String| {
-            let prepared = connection.prepare(statement);
-            prepared.map(|prepared| prepared.id).map_err(|source| refused(statement, source))
-        };
-        self.statements.iter().map(prepare).collect()
+    /// What a node calls the statements.
+    fn ids(&self, connection: &mut Connection) -> Result<Vec<Bytes>, LabError> {
+        let prepared = prepare(connection, &self.statements)?;
+        Ok(prepared.into_iter().map(|prepared| prepared.id).collect())
     }
 
     /// What this process and the servers have used up to now.
     pub(crate) fn usage(&self) -> Usage {
         Usage::now(&self.process_ids)
     }
+}
+
+fn prepare(connection: &mut Connection, statements: &[String]) -> Result<Vec<Prepared>, LabError> {
+    let prepare = |text: &String| connection.prepare(text).map_err(|source| refused(text, source));
+    statements.iter().map(prepare).collect()
 }
 
 fn refused(statement: &str, source: ClientError) -> LabError {

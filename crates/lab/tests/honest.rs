@@ -30,6 +30,7 @@ fn plan(stub: &Stub, workload: &str, pace: Pace) -> Plan {
         dropped_count: 0,
         seed: 1,
         error_part_max: 1.0,
+        script: None,
     }
 }
 

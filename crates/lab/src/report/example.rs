@@ -112,6 +112,7 @@ fn manifest(pace: Pace) -> Manifest {
             dropped_count: 1,
             seed: 42,
             error_part_max: 0.01,
+            script: None,
         },
         began_at_s: 1_764_378_000,
         lab: "0.1.0".to_owned(),

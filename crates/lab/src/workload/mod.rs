@@ -2,14 +2,15 @@
 //!
 //! A [`Workload`] is shared by all threads of the client; each thread has an [`Operations`] of its own, which chooses
 //! what is next and looks at the answers. Values derive from their keys ([`value`]), so an answer that can not be right
-//! is found while it is measured.
+//! is found while it is measured. YCSB's are code ([`ycsb`]); all others are texts, one's own among them ([`script`]).
 
 mod acknowledged;
+pub(crate) mod script;
 mod value;
 pub(crate) mod ycsb;
 
 use bytes::{BufMut, BytesMut};
-use protocol::Rows;
+use protocol::{Prepared, Rows};
 use types::Token;
 
 use crate::error::LabError;
@@ -23,8 +24,16 @@ pub(crate) trait Workload: Send + Sync {
     /// Statements to prepare; a request names one by its place here.
     fn statements(&self, keyspace: &str) -> Vec<String>;
 
+    /// Is told once how a server understands the statements, in their order, before anything is executed.
+    ///
+    /// # Errors
+    /// Its values do not fit.
+    fn learn(&mut self, _prepared: &[Prepared]) -> Result<(), LabError> {
+        Ok(())
+    }
+
     /// Names of its kinds of operation; an operation has its kind by its place here.
-    fn kinds(&self) -> Vec<&'static str>;
+    fn kinds(&self) -> Vec<&str>;
 
     /// Writes one part of the rows that are there at the beginning; the parts are numbered from 0.
     fn loader(&self, part: Part) -> Box<dyn Operations>;
@@ -62,6 +71,10 @@ pub(crate) struct Operation {
     pub(crate) row: u64,
     /// How many of its requests have been answered.
     pub(crate) answered_count: u32,
+    /// Which of its statements was asked, where it has several.
+    pub(crate) statement: usize,
+    /// A number that the workload wants to know when it is answered.
+    pub(crate) note: u64,
 }
 
 /// What an answer brought.
@@ -177,15 +190,19 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// The workload of a plan.
+/// The workload of a plan that is completed.
 ///
 /// # Errors
 /// There is none of that name, or it does not know a setting.
 pub(crate) fn workload_of(plan: &Plan) -> Result<Box<dyn Workload>, LabError> {
-    ycsb::Ycsb::of(plan).map(|workload| Box::new(workload) as Box<dyn Workload>)
+    match &plan.script {
+        Some(text) => Ok(Box::new(script::Script::of(plan, text)?)),
+        None => Ok(Box::new(ycsb::Ycsb::of(plan)?)),
+    }
 }
 
-/// Names of all workloads, each with what it is for.
-pub fn workloads() -> impl Iterator<Item = (&'static str, &'static str)> {
-    ycsb::MIXES.iter().map(|mix| (mix.name, mix.about))
+/// Names of all workloads, each with what it is for: YCSB's first.
+pub fn workloads() -> impl Iterator<Item = (String, String)> {
+    let of_ycsb = ycsb::MIXES.iter().map(|mix| (mix.name.to_owned(), mix.about.to_owned()));
+    of_ycsb.chain(script::BUNDLED.iter().map(|(name, text)| ((*name).to_owned(), script::about(text))))
 }

@@ -1,4 +1,4 @@
-//! A server that keeps YCSB's rows in a map, and does wrong when it is told to.
+//! A server that keeps rows of texts in a map, and does wrong when it is told to.
 //!
 //! It speaks version 4 through `protocol`, one thread for each connection, so that what it does to a client is known:
 //! how late it answers, when it stands still, which answer is wrong.
@@ -131,8 +131,11 @@ impl Talk {
             Request::Prepare(prepare) => Response::Prepared(Prepared {
                 id: Bytes::copy_from_slice(prepare.query.as_str().as_bytes()),
                 result_metadata_id: Bytes::new(),
-                bind: PreparedMetadata::default(),
-                result: Arc::new(ResultMetadata::default()),
+                bind: PreparedMetadata {
+                    columns: columns(&markers(prepare.query.as_str())),
+                    partition_key_indexes: Vec::new(),
+                },
+                result: Arc::new(ResultMetadata::new(columns(&selected(prepare.query.as_str())))),
             }),
             Request::Execute(execute) => self.execute(&execute),
             other => panic!("the lab asks for {other:?}"),
@@ -173,7 +176,8 @@ impl Talk {
         row.extend(fields.iter().cloned());
         if self.manners.mixes_every.is_some_and(|every| state.read_count.is_multiple_of(every)) {
             let other = state.rows.iter().find(|(other, _)| *other != key).unwrap();
-            row[3] = other.1[2].clone();
+            let column = 3.min(other.1.len());
+            row[column] = other.1[column - 1].clone();
         }
         rows(vec![row])
     }
@@ -197,7 +201,7 @@ fn rows(rows: Vec<Vec<Bytes>>) -> Response {
     let mut cells = BytesMut::new();
     rows.iter().flatten().for_each(|cell| put_cell(&mut cells, Some(cell)));
     Response::Rows(Rows {
-        metadata: Arc::new(ResultMetadata::new(columns(column_count))),
+        metadata: Arc::new(ResultMetadata::new(columns(&vec!["c"; column_count]))),
         no_metadata: column_count > 4,
         new_metadata_id: None,
         paging_state: None,
@@ -206,12 +210,33 @@ fn rows(rows: Vec<Vec<Bytes>>) -> Response {
     })
 }
 
-fn columns(count: usize) -> Vec<protocol::ColumnSpec> {
-    let column = |index: usize| protocol::ColumnSpec {
+fn columns(names: &[&str]) -> Vec<protocol::ColumnSpec> {
+    let column = |name: &&str| protocol::ColumnSpec {
         keyspace: "ks".into(),
         table: "t".into(),
-        name: format!("c{index}").into(),
+        name: (*name).into(),
         cql_type: types::CqlType::Text,
     };
-    (0..count).map(column).collect()
+    names.iter().map(column).collect()
+}
+
+/// Columns that a statement binds: those that an INSERT lists, or those that stand before `= ?`.
+fn markers(text: &str) -> Vec<&str> {
+    match text.split_once('(').filter(|_| text.starts_with("INSERT")) {
+        Some((_, listed)) => listed.split(')').next().unwrap().split(", ").collect(),
+        None => {
+            let before: Vec<&str> = text.split(" = ?").collect();
+            before[..before.len() - 1].iter().map(|before| last_word(before)).collect()
+        }
+    }
+}
+
+fn last_word(text: &str) -> &str {
+    text.rsplit(' ').next().unwrap()
+}
+
+/// Columns that a statement selects.
+fn selected(text: &str) -> Vec<&str> {
+    let listed = text.strip_prefix("SELECT ").and_then(|text| text.split_once(" FROM "));
+    listed.map_or_else(Vec::new, |(listed, _)| listed.split(", ").collect())
 }

@@ -50,7 +50,7 @@ pub(crate) struct CompareArguments {
 /// What is run, whoever is measured.
 #[derive(Args, Debug)]
 pub(crate) struct PlanArguments {
-    /// One of `bench list`
+    /// One of `bench list`, or the path of one's own, which ends in .toml
     workload: String,
     /// Operations to begin each second, come what may (an open loop); without it and --in-flight a trial finds out
     /// what is borne, and half of that is offered
@@ -59,8 +59,8 @@ pub(crate) struct PlanArguments {
     /// Keep so many operations under way, over all connections (a closed loop: a slow server is asked less)
     #[arg(long, value_name = "N")]
     in_flight: Option<usize>,
-    /// Rows that are loaded first
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    /// Rows that are loaded first [default: as many as the workload says, YCSB's 100000]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     rows: u64,
     /// Seconds to measure
     #[arg(long, value_name = "S", default_value_t = 20.0)]
@@ -89,7 +89,7 @@ pub(crate) struct PlanArguments {
     /// Keyspace of the workload's tables
     #[arg(long, value_name = "NAME", default_value = "bench")]
     keyspace: String,
-    /// A setting of the workload, as fields=10, field-bytes=100, scan-rows=100,
+    /// A setting of the workload; YCSB's have fields=10, field-bytes=100, scan-rows=100,
     /// distribution=zipfian|true-zipfian|latest|uniform
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
@@ -205,6 +205,7 @@ impl PlanArguments {
             dropped_count: self.drop,
             seed: self.seed,
             error_part_max: self.errors_max,
+            script: None,
         }
     }
 

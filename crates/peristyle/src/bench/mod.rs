@@ -58,7 +58,7 @@ enum BenchCommand {
 pub(crate) fn run(arguments: &BenchArguments) -> ExitCode {
     let outcome = match &arguments.command {
         BenchCommand::List => {
-            lab::workloads().for_each(|(name, about)| println!("{name:<10} {about}"));
+            lab::workloads().for_each(|(name, about)| println!("{name:<20} {about}"));
             Ok(true)
         }
         BenchCommand::Run(arguments) => run_plan(arguments),
@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> ExitCode {
 }
 
 fn run_plan(arguments: &RunArguments) -> Result<bool, LabError> {
-    let mut plan = arguments.plan();
+    let mut plan = arguments.plan().completed()?;
     let mut preparation = arguments.elsewhere.preparation();
     let folder = files::folder(arguments.elsewhere.out.as_deref(), &plan.workload)?;
     stop_at_interrupt();
@@ -122,7 +122,7 @@ fn repeat(manifest: &std::path::Path, elsewhere: &Elsewhere) -> Result<bool, Lab
 }
 
 fn compare(arguments: &CompareArguments) -> Result<bool, LabError> {
-    let (plan, contenders) = (arguments.plan.plan(), arguments.contenders()?);
+    let (plan, contenders) = (arguments.plan.plan().completed()?, arguments.contenders()?);
     if arguments.plan.has_no_pace() {
         return Err(LabError::Plan("a comparison has a pace: --rate or --in-flight".to_owned()));
     }

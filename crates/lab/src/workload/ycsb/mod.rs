@@ -19,6 +19,9 @@ use chooser::Distribution;
 use operations::{Loader, Mixed};
 use table::Table;
 
+/// Rows that are loaded when nobody says how many. (YCSB's own thousand fit into any cache.)
+pub(crate) const DEFAULT_ROW_COUNT: u64 = 100_000;
+
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -150,7 +153,7 @@ impl Workload for Ycsb {
         self.table.statements(keyspace)
     }
 
-    fn kinds(&self) -> Vec<&'static str> {
+    fn kinds(&self) -> Vec<&str> {
         self.mix.kinds.iter().map(|(kind, _)| kind.name()).collect()
     }
 

@@ -1,0 +1,94 @@
+//! Statements of a script once a server has prepared them: what writes their values, and what is right about answers.
+
+use protocol::{Prepared, Rows};
+use types::encoding::partition_key;
+
+use super::check::{Checks, Written};
+use super::fitting::Fitting;
+use super::maker::{Maker, Moment, Whole};
+use super::text::{Effect, StatementText};
+use crate::workload::Request;
+
+/// A statement that can be executed.
+#[derive(Debug)]
+pub(super) struct Bound {
+    /// Its place among all that were prepared.
+    place: usize,
+    makers: Vec<Maker>,
+    /// Which of its values make the partition's key.
+    key: Vec<usize>,
+    pub(super) effect: Effect,
+    rows: Option<(u32, u32)>,
+    checks: Checks,
+}
+
+impl Bound {
+    /// Fits a statement's values to its markers, of which there are as many.
+    ///
+    /// # Errors
+    /// One does not fit: why, in words.
+    pub(super) fn new(
+        place: usize,
+        text: &StatementText,
+        prepared: &Prepared,
+        fitting: Fitting<'_>,
+        written: &[Written],
+    ) -> Result<Bound, String> {
+        let makers =
+            (0..text.values.len()).map(|place| fitting.marker(place)).collect::<Result<Vec<_>, _>>()?;
+        let key = prepared.bind.partition_key_indexes.iter().map(|index| usize::from(*index));
+        Ok(Bound {
+            place,
+            makers,
+            key: key.filter(|index| *index < text.values.len()).collect(),
+            effect: text.effect()?,
+            rows: text.rows.map(|rows| (rows.from.max(0) as u32, rows.to.clamp(0, u32::MAX.into()) as u32)),
+            checks: Checks::new(prepared.result.columns(), written),
+        })
+    }
+
+    /// Puts a request of it.
+    pub(super) fn put(&self, moment: &mut Moment<'_>, values: &mut Vec<Vec<u8>>, request: &mut Request<'_>) {
+        if values.len() < self.makers.len() {
+            values.resize_with(self.makers.len(), Vec::new);
+        }
+        request.execute(self.place);
+        for (maker, value) in self.makers.iter().zip(values.iter_mut()) {
+            value.clear();
+            maker.make(moment, value);
+            request.value(value);
+        }
+        match self.key.as_slice() {
+            [] => {}
+            [alone] => drop(request.on(&values[*alone])),
+            several => {
+                // A key that is too long is refused by the server, whoever is asked.
+                if let Ok(key) = partition_key(several.iter().map(|index| values[*index].as_slice())) {
+                    request.on(&key);
+                }
+            }
+        }
+    }
+
+    /// What a partition holds once this is applied, if it holds a number at all.
+    pub(super) fn holds_after(&self, moment: &mut Moment<'_>) -> Option<u64> {
+        let whole = |maker: &Maker| match maker {
+            Maker::Whole(whole @ (Whole::Held | Whole::Next { .. }), _) => Some(whole.clone()),
+            _ => None,
+        };
+        let mut wholes: Vec<Whole> = self.makers.iter().filter_map(whole).collect();
+        wholes.sort_by_key(|whole| matches!(whole, Whole::Held));
+        wholes.first().map(|whole| whole.of(moment) as u64)
+    }
+
+    /// What is wrong about rows, if anything is.
+    pub(super) fn fault(&self, rows: &Rows) -> Option<String> {
+        match self.rows {
+            Some((from, to)) if !(from..=to).contains(&rows.row_count) => {
+                let expected = if from == to { from.to_string() } else { format!("{from} to {to}") };
+                Some(format!("there are {} rows, and {expected} must be", rows.row_count))
+            }
+            _ => self.checks.fault(rows),
+        }
+    }
+}

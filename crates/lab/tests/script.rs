@@ -1,0 +1,137 @@
+//! Workloads that are texts, over a server whose behaviour is known.
+
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test outside of the simulated world")]
+
+mod stub;
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use lab::{LabError, Pace, Plan, Preparation, Results, Watch};
+use stub::{Manners, Stub};
+
+const ROW_COUNT: u64 = 200;
+
+fn plan(stub: &Stub, workload: &str) -> Plan {
+    Plan {
+        workload: workload.to_owned(),
+        settings: Default::default(),
+        nodes: vec![stub.address.to_string()],
+        keyspace: "bench".to_owned(),
+        replication: "{'class': 'SimpleStrategy', 'replication_factor': 1}".to_owned(),
+        consistency: "ONE".to_owned(),
+        row_count: ROW_COUNT,
+        pace: Pace::Closed { in_flight: 4 },
+        connection_count: 2,
+        thread_count: 2,
+        warmup_s: 0.0,
+        measured_s: 1.0,
+        repetition_count: 2,
+        dropped_count: 0,
+        seed: 1,
+        error_part_max: 1.0,
+        script: None,
+    }
+}
+
+fn measured(plan: &Plan) -> Result<Results, LabError> {
+    let stop = AtomicBool::new(false);
+    let mut watch = Watch { tell: &mut |_| {}, stop: &stop };
+    let preparation = Preparation { loads: true, process_ids: Vec::new() };
+    lab::run(plan, &preparation, &mut watch, &mut |load| assert_eq!(load.total().response.count(), ROW_COUNT))
+}
+
+#[test]
+fn a_bundled_script_is_loaded_measured_and_checked() {
+    let stub = Stub::start(Manners { delay: Duration::from_millis(1), ..Manners::default() });
+    let results = measured(&plan(&stub, "tlp-keyvalue")).unwrap();
+    assert_eq!(results.repetitions.len(), 2);
+    for repetition in &results.repetitions {
+        let kinds: Vec<&str> = repetition.kinds.iter().map(|kind| kind.kind.as_str()).collect();
+        assert_eq!(kinds, ["read", "write"]);
+        let total = repetition.total();
+        assert!(total.response.count() > 100, "{}", total.response.count());
+        assert_eq!((total.wrong_count, total.error_count), (0, 0), "{:?}", repetition.wrongs);
+    }
+}
+
+#[test]
+fn a_wrong_answer_is_found() {
+    let stub = Stub::start(Manners { mixes_every: Some(10), ..Manners::default() });
+    let results = measured(&plan(&stub, "tlp-keyvalue")).unwrap();
+    let repetition = &results.repetitions[0];
+    let reads = repetition.kinds[0].total();
+    let expected = (reads.response.count() + reads.wrong_count) / 10;
+    assert!(reads.wrong_count > 0 && reads.wrong_count.abs_diff(expected) <= 4, "{}", reads.wrong_count);
+    let wrong = repetition.wrongs.keys().next().unwrap();
+    assert!(
+        wrong.starts_with("value of 001.0.") && wrong.ends_with("is not what was written there"),
+        "{wrong}"
+    );
+}
+
+#[test]
+fn a_script_of_a_file_is_repeated_from_the_manifest_alone() {
+    let stub = Stub::start(Manners::default());
+    let folder = std::env::temp_dir().join(format!("peristyle-lab-script-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("mine.toml");
+    std::fs::write(&file, MINE).unwrap();
+    let mut first = plan(&stub, file.to_str().unwrap());
+    first.settings.insert("bytes".to_owned(), "60".to_owned());
+    let results = measured(&first).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let kept = serde_json::to_string(&results.manifest.plan).unwrap();
+    let again: Plan = serde_json::from_str(&kept).unwrap();
+    assert_eq!((again.workload.as_str(), again.script.as_deref()), ("mine", Some(MINE)));
+    let results = measured(&again).unwrap();
+    assert_eq!(results.repetitions[0].total().wrong_count, 0);
+    assert!(results.repetitions[0].total().response.count() > 0);
+}
+
+const MINE: &str = r#"
+name = "mine"
+about = "one text of each key"
+tables = ["CREATE TABLE IF NOT EXISTS {keyspace}.mine (key text PRIMARY KEY, note text)"]
+
+[settings]
+bytes = 40
+
+[values]
+key = { kind = "template", text = "{hash:12}" }
+note = { kind = "derived", of = ["key"], bytes = "{bytes}" }
+
+[load]
+statement = "INSERT INTO {keyspace}.mine (key, note) VALUES (?, ?)"
+values = ["key", "note"]
+
+[[operation]]
+name = "read"
+statement = "SELECT key, note FROM {keyspace}.mine WHERE key = ?"
+values = ["key"]
+rows = 1
+"#;
+
+#[test]
+fn what_can_not_be_run_is_refused_in_words() {
+    let stub = Stub::start(Manners::default());
+    let refused = |change: &dyn Fn(&mut Plan)| {
+        let mut plan = Plan { script: Some(MINE.to_owned()), ..plan(&stub, "mine") };
+        change(&mut plan);
+        measured(&plan).unwrap_err().to_string()
+    };
+    let text = |from: &str, to: &str| refused(&|plan| plan.script = Some(MINE.replace(from, to)));
+    assert!(
+        refused(&|plan| drop(plan.settings.insert("colour".to_owned(), "red".to_owned())))
+            .contains("there is no setting 'colour': it has bytes")
+    );
+    assert!(text("\"template\", text", "\"tmplate\", text").contains("unknown variant `tmplate`"));
+    assert!(text("values = [\"key\"]", "values = []").contains("there are 1 markers and 0 values"));
+    let number = "kind = \"number\", from = 0, to = 9";
+    let misfit = text("kind = \"template\", text = \"{hash:12}\"", number);
+    assert!(misfit.contains("'key' can not make a value of type text for key"), "{misfit}");
+    assert!(
+        refused(&|plan| (plan.workload, plan.script) = ("tlp-nothing".to_owned(), None))
+            .contains("no workload 'tlp-nothing'")
+    );
+}
