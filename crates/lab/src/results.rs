@@ -61,8 +61,8 @@ pub struct Repetition {
 pub struct KindResults {
     /// `read`, `update`, ...
     pub kind: String,
-    /// From the first second of the measurement to the last one in which an operation ended, none between left out; that
-    /// may be behind the measurement.
+    /// From the first second of the measurement to the last one in which an operation ended, none between left out;
+    /// that may be behind the measurement.
     pub by_second: Vec<Second>,
 }
 

@@ -7,7 +7,7 @@ mod stub;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use lab::{LabError, Pace, Plan, Preparation, Results, Watch};
+use lab::{LabError, Pace, Plan, Preparation, Repetition, Results, Watch};
 use stub::{Manners, Stub};
 
 const ROW_COUNT: u64 = 200;
@@ -36,9 +36,10 @@ fn plan(stub: &Stub, workload: &str) -> Plan {
 
 fn measured(plan: &Plan) -> Result<Results, LabError> {
     let stop = AtomicBool::new(false);
-    let mut watch = Watch { tell: &mut |_| {}, stop: &stop };
+    let loaded = &mut |_: &Plan, load: &Repetition| assert_eq!(load.total().response.count(), ROW_COUNT);
+    let mut watch = Watch { tell: &mut |_| {}, loaded, stop: &stop };
     let preparation = Preparation { loads: true, process_ids: Vec::new() };
-    lab::run(plan, &preparation, &mut watch, &mut |load| assert_eq!(load.total().response.count(), ROW_COUNT))
+    lab::run(plan, &preparation, &mut watch)
 }
 
 #[test]
