@@ -42,6 +42,8 @@ pub struct Repetition {
     pub kinds: Vec<KindResults>,
     /// CPU seconds that the client's threads took.
     pub client_cpu_s: f64,
+    /// Seconds for which they were ready to run and had no core.
+    pub client_waited_s: f64,
     /// CPU seconds of the servers' processes, if these are known.
     pub server_cpu_s: Option<f64>,
     /// Memory of the servers' processes at the end, if these are known.

@@ -124,6 +124,9 @@ fn check(plan: &Plan) -> Result<(), LabError> {
 /// The part of its time that a client may work before it is what is measured.
 const BUSY_PART: f64 = 0.9;
 
+/// The part of its time that a client may wait for a core before its latencies are of that.
+const WAITING_PART: f64 = 0.1;
+
 /// What makes the figures doubtful.
 fn doubts(results: &Results) -> Vec<String> {
     let plan = &results.manifest.plan;
@@ -136,6 +139,14 @@ fn doubts(results: &Results) -> Vec<String> {
                 "The client was the bottleneck in repetition {number}: its threads worked for {:.0}% of the time. \
                  Give it more threads, or more machines.",
                 busy * 100.0
+            ));
+        }
+        let waiting = repetition.client_waited_s / (repetition.seconds * plan.thread_count as f64);
+        if waiting > WAITING_PART {
+            doubts.push(format!(
+                "The client waited for a core in repetition {number}, for {:.0}% of the time: others had them, and \
+                 latencies are longer by that.",
+                waiting * 100.0
             ));
         }
     }

@@ -116,6 +116,7 @@ fn repetition_of(pass: Pass, is_kept: bool) -> (Repetition, Option<String>) {
         seconds: pass.seconds,
         kinds: pass.found.kinds,
         client_cpu_s: pass.usage.client_cpu_s,
+        client_waited_s: pass.usage.client_waited_s,
         server_cpu_s: pass.usage.server_cpu_s,
         server_resident_bytes: pass.usage.server_resident_bytes,
         endless_count: pass.found.endless_count,

@@ -71,6 +71,7 @@ fn repetition(index: usize, second_count: usize, chance: &mut Chance) -> Repetit
         seconds: second_count as f64,
         kinds,
         client_cpu_s: 3.1,
+        client_waited_s: 0.2,
         server_cpu_s: Some(11.5),
         server_resident_bytes: Some(1_340_000_000),
         endless_count: 0,
