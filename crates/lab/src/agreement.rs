@@ -5,18 +5,9 @@
 
 use std::fmt;
 
+use crate::figures::{FIGURES, estimate};
 use crate::report::Estimate;
-use crate::results::{Repetition, Results};
-
-/// One figure of a repetition.
-type Figure = fn(&Repetition) -> f64;
-
-/// What is compared, of all operations of a repetition together.
-const FIGURES: [(&str, Figure); 3] = [
-    ("operations/s", Repetition::rate),
-    ("p50 of the response time, us", |repetition| repetition.total().response.quantile_us(0.5) as f64),
-    ("p99 of the response time, us", |repetition| repetition.total().response.quantile_us(0.99) as f64),
-];
+use crate::results::Results;
 
 /// Two runs, figure by figure.
 #[derive(Clone, Debug)]
@@ -32,10 +23,9 @@ struct Compared {
 
 /// Compares the kept repetitions of two runs.
 pub fn agreement(before: &Results, now: &Results) -> Agreement {
-    let estimate =
-        |results: &Results, figure: Figure| Estimate::of(&results.kept().map(figure).collect::<Vec<f64>>());
-    let compared =
-        |(name, figure)| Compared { name, before: estimate(before, figure), now: estimate(now, figure) };
+    let nothing = Estimate { mean: 0.0, margin: None };
+    let of = |results, figure| estimate(results, figure).unwrap_or_else(|| nothing.clone());
+    let compared = |(name, figure)| Compared { name, before: of(before, figure), now: of(now, figure) };
     Agreement(FIGURES.map(compared).to_vec())
 }
 

@@ -11,9 +11,10 @@ use std::fmt;
 
 use crate::engine::Watch;
 use crate::error::LabError;
+use crate::figures::{COST, FIGURES, estimate};
 use crate::manifest::Plan;
 use crate::report::Estimate;
-use crate::results::{Repetition, Results};
+use crate::results::Results;
 use crate::session::{Measurement, Preparation};
 
 /// A server that takes part.
@@ -57,20 +58,6 @@ pub fn compare(plan: &Plan, contenders: &[Contender], watch: &mut Watch<'_>) -> 
     Ok(Comparison(names.zip(runs.into_iter().map(Measurement::finish)).collect()))
 }
 
-/// A figure of a repetition; none if it is not known.
-type Figure = fn(&Repetition) -> Option<f64>;
-
-/// What is compared.
-const FIGURES: [(&str, Figure); 4] = [
-    ("operations/s", |repetition| Some(repetition.rate())),
-    ("response time p50, µs", |repetition| Some(repetition.total().response.quantile_us(0.5) as f64)),
-    ("response time p99, µs", |repetition| Some(repetition.total().response.quantile_us(0.99) as f64)),
-    ("server CPU per operation, µs", |repetition| {
-        let count = repetition.total().response.count().max(1) as f64;
-        repetition.server_cpu_s.map(|cpu_s| cpu_s * 1e6 / count)
-    }),
-];
-
 impl Comparison {
     /// Each server's results, by its name.
     pub fn results(&self) -> impl Iterator<Item = (&str, &Results)> {
@@ -80,7 +67,7 @@ impl Comparison {
 
 impl fmt::Display for Comparison {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, figure) in FIGURES {
+        for (name, figure) in FIGURES.into_iter().chain([COST]) {
             writeln!(out, "{name}")?;
             let estimates: Vec<Option<Estimate>> =
                 self.0.iter().map(|(_, results)| estimate(results, figure)).collect();
@@ -101,11 +88,6 @@ impl fmt::Display for Comparison {
         }
         Ok(())
     }
-}
-
-fn estimate(results: &Results, figure: Figure) -> Option<Estimate> {
-    let samples: Option<Vec<f64>> = results.kept().map(figure).collect();
-    samples.filter(|samples| !samples.is_empty()).map(|samples| Estimate::of(&samples))
 }
 
 /// One figure over another.

@@ -52,12 +52,31 @@ pub enum LabError {
         /// Why.
         reason: String,
     },
+    /// Rows can not be loaded.
+    #[error("{count} rows can not be loaded: {message}")]
+    Load {
+        /// How many were refused.
+        count: u64,
+        /// What the node said to one of them.
+        message: String,
+    },
+    /// A load or a trial was ended before it said anything.
+    #[error("{reason}")]
+    Ended {
+        /// Why, in a sentence.
+        reason: String,
+    },
+    /// A thread of the client has panicked, which is a defect of the lab.
+    #[error("a thread of the client panicked")]
+    Panicked,
     /// A thread or a timer of the client can not be had.
     #[error("set up the client")]
     Client(#[from] io::Error),
     /// A file can not be read or written.
-    #[error("{path}")]
+    #[error("{act} {path}")]
     File {
+        /// What was tried: `read`, `write`, `make the folder`.
+        act: &'static str,
         /// Which.
         path: String,
         /// Why.

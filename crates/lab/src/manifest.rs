@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::LabError;
 use crate::workload::{script, ycsb};
 
+/// Version of manifests and results.
+pub(crate) const VERSION: u32 = 1;
+
 /// A run's manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -22,6 +25,19 @@ pub struct Manifest {
     pub machine: Machine,
     /// What the servers say of themselves.
     pub target: Target,
+}
+
+impl Manifest {
+    /// Is it one that this lab can read?
+    ///
+    /// # Errors
+    /// It was written by a later one.
+    pub fn check_version(&self) -> Result<(), LabError> {
+        match self.version == VERSION {
+            true => Ok(()),
+            false => Err(LabError::Plan(format!("a manifest of version {} is none of ours", self.version))),
+        }
+    }
 }
 
 /// What a user asks for; all that a run depends on besides the machines.
@@ -120,6 +136,9 @@ pub struct Machine {
 pub struct Target {
     /// `release_version` of each node.
     pub releases: Vec<String>,
+    /// How the keyspace is replicated, which may have been there before.
+    #[serde(default)]
+    pub replication: String,
     /// The cluster's name.
     pub cluster: String,
     /// Columns of `system.local` that tell what it is, as `peristyle_version`, if there are any.

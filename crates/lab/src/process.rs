@@ -10,8 +10,6 @@ const TICKS_PER_SECOND: f64 = 100.0;
 pub(crate) struct Usage {
     /// CPU seconds of this process.
     pub(crate) client_cpu_s: f64,
-    /// Seconds for which threads of this process were ready to run and had no core, over all threads.
-    pub(crate) client_waited_s: f64,
     /// CPU seconds of the servers' processes, if they were named and live.
     pub(crate) server_cpu_s: Option<f64>,
     /// Their memory.
@@ -27,7 +25,6 @@ impl Usage {
         };
         Usage {
             client_cpu_s: cpu_s("self").unwrap_or(0.0),
-            client_waited_s: waited_s(),
             server_cpu_s: sum(&cpu_s),
             server_resident_bytes: sum(&|id| resident_bytes(id).map(|bytes| bytes as f64))
                 .map(|sum| sum as u64),
@@ -37,12 +34,7 @@ impl Usage {
     /// What was used since an earlier moment; the memory is that of now.
     pub(crate) fn since(&self, before: &Usage) -> Usage {
         let server_cpu_s = self.server_cpu_s.zip(before.server_cpu_s).map(|(now, before)| now - before);
-        Usage {
-            client_cpu_s: self.client_cpu_s - before.client_cpu_s,
-            client_waited_s: self.client_waited_s - before.client_waited_s,
-            server_cpu_s,
-            ..self.clone()
-        }
+        Usage { client_cpu_s: self.client_cpu_s - before.client_cpu_s, server_cpu_s, ..self.clone() }
     }
 }
 
@@ -54,14 +46,10 @@ fn cpu_s(process_id: &str) -> Option<f64> {
     Some((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
 }
 
-/// Of threads that live; 0 where the kernel does not tell.
-fn waited_s() -> f64 {
-    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0.0 };
-    let waited_ns = |task: std::fs::DirEntry| {
-        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
-        text.split_whitespace().nth(1)?.parse::<f64>().ok()
-    };
-    tasks.flatten().filter_map(waited_ns).sum::<f64>() / 1e9
+/// Seconds for which this thread was ready to run and had no core, since its start; 0 where the kernel does not tell.
+pub(crate) fn thread_waited_s() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace().nth(1).and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
 }
 
 fn resident_bytes(process_id: &str) -> Option<u64> {

@@ -66,6 +66,8 @@ pub struct KindResults {
     /// From the first second of the measurement to the last one in which an operation ended, none between left out;
     /// that may be behind the measurement.
     pub by_second: Vec<Second>,
+    /// Operations that ended well within the measurement, whenever they were due: what makes the rate.
+    pub done_count: u64,
 }
 
 /// Operations that ended within one second.
@@ -117,15 +119,33 @@ impl Repetition {
         total
     }
 
-    /// Operations that went well within the measurement, each second.
+    /// Operations that ended well within the measurement, each second; 0 of no time.
     pub fn rate(&self) -> f64 {
-        let within = self.seconds.round() as usize;
-        let counts = self.kinds.iter().flat_map(|kind| kind.by_second.iter().take(within));
-        counts.map(|second| second.response.count()).sum::<u64>() as f64 / self.seconds.max(f64::MIN_POSITIVE)
+        self.rate_of(|_| true)
+    }
+
+    /// The same of some kinds.
+    pub fn rate_of(&self, is_wanted: impl Fn(&str) -> bool) -> f64 {
+        let wanted = self.kinds.iter().filter(|kind| is_wanted(&kind.kind));
+        let done = wanted.map(|kind| kind.done_count).sum::<u64>() as f64;
+        if self.seconds > 0.0 { done / self.seconds } else { 0.0 }
     }
 }
 
 impl Results {
+    /// Was all measured that was planned, was each answer right, and failed no more than was allowed?
+    pub fn is_sound(&self) -> bool {
+        let plan = &self.manifest.plan;
+        let is_sound = |repetition: &Repetition| {
+            let total = repetition.total();
+            let (good, bad) = (total.response.count(), total.error_count + repetition.endless_count);
+            let allowed = plan.error_part_max * (good + bad) as f64;
+            good > 0 && bad as f64 <= allowed && repetition.wrongs.is_empty()
+        };
+        let kept_count = plan.repetition_count.saturating_sub(plan.dropped_count);
+        self.kept().count() == kept_count && self.kept().all(is_sound)
+    }
+
     /// Those that count.
     pub fn kept(&self) -> impl Iterator<Item = &Repetition> {
         self.repetitions.iter().filter(|repetition| repetition.is_kept)

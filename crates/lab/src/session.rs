@@ -2,16 +2,13 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::engine::{self, Watch};
+use crate::engine::{self, PassEnd, Watch};
 use crate::error::LabError;
-use crate::manifest::{Manifest, Pace, Plan};
+use crate::manifest::{Manifest, Pace, Plan, VERSION};
 use crate::process::machine;
 use crate::results::Results;
 use crate::target::Session;
 use crate::workload::{Workload, workload_of};
-
-/// Version of manifests and results.
-const VERSION: u32 = 1;
 
 /// What is done before a plan is measured.
 #[derive(Clone, Debug, Default)]
@@ -76,21 +73,39 @@ impl Measurement {
         !self.is_ended && self.results.repetitions.len() < self.plan.repetition_count
     }
 
-    /// Measures once.
+    /// Measures once. What was measured before is kept, also when all connections break now.
     pub(crate) fn repeat(&mut self, watch: &mut Watch<'_>) -> Result<(), LabError> {
         let (index, count) = (self.results.repetitions.len(), self.plan.repetition_count);
         if watch.is_stopped() {
-            self.results.warnings.push(format!("The run was ended after {index} of {count} repetitions."));
-            self.is_ended = true;
+            self.end(format!("The run was ended after {index} of {count} repetitions."));
             return Ok(());
         }
-        let is_kept = index >= self.plan.dropped_count;
-        let (repetition, warning) =
-            engine::measure(&self.plan, &*self.workload, &self.session, is_kept, watch)?;
+        let measured = engine::measure(&self.plan, index, &*self.workload, &self.session, watch);
+        let (mut repetition, end) = match measured {
+            Err(error) if index > 0 => {
+                self.end(format!("Repetition {} of {count} failed: {error}.", index + 1));
+                return Ok(());
+            }
+            measured => measured?,
+        };
+        repetition.is_kept = index >= self.plan.dropped_count;
+        match end {
+            PassEnd::Done => {}
+            PassEnd::Cut(reason) => self.end(reason),
+            PassEnd::Stopped => {
+                // A part is better than nothing, and worse than a whole repetition beside it.
+                repetition.is_kept &= self.results.kept().count() == 0 && repetition.seconds >= PART_MIN_S;
+                let (number, seconds) = (index + 1, repetition.seconds);
+                self.end(format!("The run was ended {seconds:.0} s into repetition {number} of {count}."));
+            }
+        }
         self.results.repetitions.push(repetition);
-        self.is_ended = warning.is_some();
-        self.results.warnings.extend(warning);
         Ok(())
+    }
+
+    fn end(&mut self, warning: String) {
+        self.results.warnings.push(warning);
+        self.is_ended = true;
     }
 
     /// What was found, and what makes it doubtful.
@@ -98,6 +113,15 @@ impl Measurement {
         self.results.warnings.extend(doubts(&self.results));
         self.results
     }
+}
+
+/// Longer than anybody waits.
+const TIME_MAX_S: f64 = 30.0 * 86_400.0;
+
+/// One that needs no quotes, and stays as it is.
+fn is_plain_name(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    name.bytes().all(is_plain) && name.starts_with(|first: char| first.is_ascii_lowercase())
 }
 
 /// A plan that can not be carried out.
@@ -114,12 +138,21 @@ fn check(plan: &Plan) -> Result<(), LabError> {
         }
         () if plan.thread_count > plan.connection_count => refuse("each thread has a connection of its own"),
         () if !(plan.measured_s > 0.0 && plan.warmup_s >= 0.0) => refuse("a measurement takes time"),
+        () if plan.measured_s > TIME_MAX_S || plan.warmup_s > TIME_MAX_S => {
+            refuse("a measurement ends within a month")
+        }
+        () if !is_plain_name(&plan.keyspace) => {
+            refuse("a keyspace has a name of small letters, digits and underscores")
+        }
         () if plan.repetition_count <= plan.dropped_count => {
             refuse("of all repetitions some must not be dropped")
         }
         () => Ok(()),
     }
 }
+
+/// Less of a repetition says nothing.
+const PART_MIN_S: f64 = 1.0;
 
 /// The part of its time that a client may work before it is what is measured.
 const BUSY_PART: f64 = 0.9;

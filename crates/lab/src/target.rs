@@ -9,13 +9,20 @@ use protocol::{Consistency, Prepared, Version};
 
 use crate::engine::Link;
 use crate::error::LabError;
-use crate::manifest::{Plan, Target};
+use crate::manifest::{Pace, Plan, Target};
 use crate::process::Usage;
 use crate::topology::Nodes;
 use crate::workload::Workload;
 
 /// A schema change may take that long on a busy cluster.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Nodes are asked so often, and so many times, whether they agree on the schema: for ten seconds.
+const AGREEMENT_LOOK_EVERY: Duration = Duration::from_millis(100);
+const AGREEMENT_LOOK_COUNT: u32 = 100;
+/// Streams of each connection in an open loop. More that are due wait at the client.
+const STREAM_COUNT_OPEN: i16 = 1024;
+/// Of version 4 twice that, less the negative ones.
+const STREAM_COUNT_MAX: u16 = 1 << 14;
 
 /// Nodes that are known, with the workload's tables on them.
 #[derive(Debug)]
@@ -44,6 +51,8 @@ impl Session {
         for statement in statements {
             connection.query(&statement).map_err(|source| refused(&statement, source))?;
         }
+        let of_node = |source| LabError::Node { node: node.to_owned(), source: Box::new(source) };
+        wait_for_schema(&mut connection).map_err(of_node)?;
         let nodes = Nodes::ask(&mut connection, node, keyspace)
             .map_err(|source| LabError::Nodes { node: node.to_owned(), source: Box::new(source) })?;
         let statements = workload.statements(keyspace);
@@ -53,7 +62,8 @@ impl Session {
 
     /// What the nodes say of themselves.
     pub(crate) fn describe(&self) -> Result<Target, LabError> {
-        let mut target = Target { process_ids: self.process_ids.clone(), ..Target::default() };
+        let replication = self.nodes.replication().to_owned();
+        let mut target = Target { process_ids: self.process_ids.clone(), replication, ..Target::default() };
         for node in self.nodes.near() {
             let mut connection = connect(&node.address)?;
             let of_node = |source| LabError::Node { node: node.address.clone(), source: Box::new(source) };
@@ -78,21 +88,29 @@ impl Session {
         &self.nodes
     }
 
-    /// Connections for each thread, over the nodes in turns, with the workload's statements prepared.
-    pub(crate) fn links(&self, plan: &Plan, stream_count: i16) -> Result<Vec<Vec<Link>>, LabError> {
+    /// Connections for each thread, to each node, with the workload's statements prepared.
+    pub(crate) fn links(&self, plan: &Plan) -> Result<Vec<Vec<Link>>, LabError> {
         let near = self.nodes.near();
+        let link_count = plan.connection_count.max(near.len());
         let mut ids: Vec<Option<Arc<Vec<Bytes>>>> = vec![None; near.len()];
         let mut parts: Vec<Vec<Link>> = (0..plan.thread_count).map(|_| Vec::new()).collect();
-        for index in 0..plan.connection_count.max(near.len()) {
+        for index in 0..link_count {
+            let stream_count = stream_count(plan.pace, index, link_count);
+            if stream_count == 0 {
+                continue;
+            }
             let place = index % near.len();
             let mut connection = connect(&near[place].address)?;
             let prepared = match &ids[place] {
                 Some(prepared) => prepared.clone(),
                 None => ids[place].insert(Arc::new(self.ids(&mut connection)?)).clone(),
             };
-            let socket = connection.into_socket().expect("whoever prepares waits for the answers");
+            let socket = connection.into_socket().ok_or_else(|| LabError::Malformed {
+                node: near[place].address.clone(),
+                reason: "it answers what was not asked".to_owned(),
+            })?;
             let link = Link::new(socket, &near[place], prepared, self.consistency, stream_count)?;
-            parts[index % plan.thread_count].push(link);
+            parts[index / near.len() % plan.thread_count].push(link);
         }
         Ok(parts)
     }
@@ -112,6 +130,33 @@ impl Session {
 fn prepare(connection: &mut Connection, statements: &[String]) -> Result<Vec<Prepared>, LabError> {
     let prepare = |text: &String| connection.prepare(text).map_err(|source| refused(text, source));
     statements.iter().map(prepare).collect()
+}
+
+/// Streams of one of several connections: of a closed loop, all together are as many as are to be under way.
+fn stream_count(pace: Pace, index: usize, link_count: usize) -> i16 {
+    match pace {
+        Pace::Open { .. } => STREAM_COUNT_OPEN,
+        Pace::Closed { in_flight } => {
+            let share = in_flight / link_count + usize::from(index < in_flight % link_count);
+            share.min(usize::from(STREAM_COUNT_MAX)) as i16
+        }
+    }
+}
+
+/// Waits until all nodes have the schema, as drivers do; goes on without that when it takes too long.
+fn wait_for_schema(connection: &mut Connection) -> Result<(), ClientError> {
+    for _ in 0..AGREEMENT_LOOK_COUNT {
+        let mut versions = Vec::new();
+        for table in ["system.local", "system.peers"] {
+            let rows = connection.query(&format!("SELECT schema_version FROM {table}"))?.rows()?;
+            versions.extend(rows.rows.into_iter().flatten());
+        }
+        if versions.windows(2).all(|pair| pair[0] == pair[1]) {
+            return Ok(());
+        }
+        std::thread::sleep(AGREEMENT_LOOK_EVERY);
+    }
+    Ok(())
 }
 
 fn refused(statement: &str, source: ClientError) -> LabError {
@@ -146,4 +191,20 @@ fn connect(node: &str) -> Result<Connection, LabError> {
     };
     let of_node = |source: ClientError| LabError::Node { node: node.to_owned(), source: Box::new(source) };
     Connection::open(node.to_owned(), &options).map_err(of_node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_are_under_way_as_were_asked_for() {
+        for in_flight in [1, 7, 8, 9, 256] {
+            for link_count in [1, 3, 8] {
+                let shares =
+                    (0..link_count).map(|index| stream_count(Pace::Closed { in_flight }, index, link_count));
+                assert_eq!(shares.map(|share| share as usize).sum::<usize>(), in_flight);
+            }
+        }
+    }
 }

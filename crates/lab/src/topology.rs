@@ -28,6 +28,8 @@ pub(crate) struct Nodes {
     /// Those of the first one's data centre, as a driver asks them.
     near: Vec<Near>,
     placement: Placement,
+    /// The keyspace's, in words.
+    replication: String,
 }
 
 /// A node that is asked.
@@ -71,8 +73,14 @@ impl Nodes {
             Some(Near { index: NodeIndex(index), address: addresses.remove(&node.host_id)? })
         });
         let near = near.collect();
-        let strategy = Strategy::of(&replication(connection, keyspace)?)?;
-        Ok(Nodes { near, placement: Placement::new(topology, &strategy, NodeIndex(0)) })
+        let replication = replication(connection, keyspace)?;
+        let placement = Placement::new(topology, &Strategy::of(&replication)?, NodeIndex(0));
+        Ok(Nodes { near, placement, replication: in_words(&replication) })
+    }
+
+    /// How the keyspace is replicated, in words.
+    pub(crate) fn replication(&self) -> &str {
+        &self.replication
     }
 
     /// Those that are asked.
@@ -149,6 +157,13 @@ fn replication(connection: &mut Connection, keyspace: &str) -> Result<Replicatio
         words.chunks_exact(2).map(|pair| (word(pair[0]), word(pair[1]))).collect();
     let class = options.remove("class").ok_or(NodesError::Answer("a keyspace without a strategy"))?;
     Ok(Replication { class, options })
+}
+
+/// `NetworkTopologyStrategy dc1: 3`.
+fn in_words(replication: &Replication) -> String {
+    let class = replication.class.rsplit('.').next().unwrap_or_default();
+    let options = replication.options.iter().map(|(name, value)| format!("{name}: {value}"));
+    format!("{class} {}", options.collect::<Vec<_>>().join(", "))
 }
 
 fn cell(row: &Row, index: usize) -> Option<&Bytes> {

@@ -7,7 +7,7 @@ mod stub;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lab::{Contender, LabError, Pace, Plan, Preparation, Repetition, Results, Second, Watch};
+use lab::{Contender, LabError, Limit, Pace, Plan, Preparation, Repetition, Results, Second, Trial, Watch};
 use stub::{Manners, Stub};
 
 const ROW_COUNT: u64 = 200;
@@ -94,6 +94,92 @@ fn a_wrong_answer_is_found() {
         "{wrong}"
     );
     assert!(lab::report::text(&results).contains(wrong), "a report tells it");
+}
+
+#[test]
+fn a_row_that_was_not_asked_for_is_found() {
+    let stub = Stub::start(Manners { swaps_every: Some(50), ..Manners::default() });
+    let results = measured(&plan(&stub, "ycsb-c", Pace::Closed { in_flight: 4 })).unwrap();
+    assert!(total(&results).wrong_count > 0 && !results.is_sound());
+    assert!(results.repetitions[0].wrongs.keys().all(|wrong| wrong.ends_with("not asked for")));
+}
+
+#[test]
+fn a_server_that_dies_fails_what_was_under_way_and_ends_the_run() {
+    let stub = Stub::start(Manners { dies_after: Some(Duration::from_millis(1500)), ..Manners::default() });
+    let mut plan = plan(&stub, "ycsb-u", Pace::Closed { in_flight: 16 });
+    (plan.connection_count, plan.measured_s, plan.repetition_count) = (8, 1.0, 3);
+    // The second repetition is cut off; the first one stays.
+    let results = measured(&plan).unwrap();
+    assert_eq!(results.repetitions.len(), 1);
+    assert!(results.warnings.iter().any(|warning| warning.starts_with("Repetition 2 of 3 failed")));
+    assert!(!results.is_sound());
+    // Nothing is left of a server that is dead when it begins.
+    assert!(measured(&plan).is_err());
+}
+
+#[test]
+fn as_many_are_under_way_as_were_asked_for() {
+    let stub = Stub::start(Manners { delay: Duration::from_millis(20), ..Manners::default() });
+    let mut plan = plan(&stub, "ycsb-u", Pace::Closed { in_flight: 1 });
+    plan.connection_count = 8;
+    let rate = measured(&plan).unwrap().repetitions[0].rate();
+    assert!(rate > 0.0 && rate <= 50.0, "one after the other, each 20 ms: {rate}");
+}
+
+#[test]
+fn an_early_end_is_told_and_counts_nothing_that_was_not_due() {
+    let stub = Stub::start(Manners::default());
+    let mut plan = plan(&stub, "ycsb-u", Pace::Open { rate: 200.0 });
+    (plan.measured_s, plan.repetition_count) = (60.0, 2);
+    let (stop, mut told_count) = (AtomicBool::new(false), 0);
+    let mut tell = |_| {
+        told_count += 1;
+        stop.store(told_count == 3, Ordering::Relaxed);
+    };
+    let mut watch = Watch { tell: &mut tell, loaded: &mut |_, _| {}, stop: &stop };
+    let preparation = Preparation { loads: true, process_ids: Vec::new() };
+    let results = lab::run(&plan, &preparation, &mut watch).unwrap();
+    assert_eq!(results.repetitions.len(), 1);
+    assert!(results.repetitions[0].endless_count < 200, "{}", results.repetitions[0].endless_count);
+    assert!(
+        results.warnings[0].starts_with("The run was ended 3 s into repetition 1"),
+        "{:?}",
+        results.warnings
+    );
+    assert!((results.repetitions[0].rate() / 200.0 - 1.0).abs() < 0.2 && !results.is_sound());
+}
+
+#[test]
+fn repetitions_draw_anew_and_a_run_can_be_repeated() {
+    // What is drawn can not be seen, but two rows that are chosen among two hundred are not always the same ones.
+    let stub = Stub::start(Manners::default());
+    let mut plan = plan(&stub, "ycsb-u", Pace::Open { rate: 20.0 });
+    (plan.measured_s, plan.repetition_count) = (0.5, 2);
+    measured(&plan).unwrap();
+    let first = stub.written();
+    measured(&plan).unwrap();
+    let again = stub.written();
+    assert_eq!(first.len(), 2 * 10);
+    assert_eq!(first, again[first.len()..], "the same plan writes the same rows");
+    assert_ne!(first[..10], first[10..], "its second repetition others than its first");
+}
+
+#[test]
+fn the_search_for_a_rate_goes_beyond_what_a_closed_loop_did() {
+    let stub = Stub::start(Manners { delay: Duration::from_millis(5), ..Manners::default() });
+    let plan = plan(&stub, "ycsb-u", Pace::Open { rate: 1.0 });
+    measured(&plan).unwrap();
+    let stop = AtomicBool::new(false);
+    let mut watch = Watch { tell: &mut |_| {}, loaded: &mut |_, _| {}, stop: &stop };
+    let mut rates = Vec::new();
+    let limit = Limit { quantile: 0.5, response: Duration::from_secs(1) };
+    let mut tell = |trial: &Trial| {
+        rates.push(trial.rate);
+        stop.store(rates.len() == 2, Ordering::Relaxed);
+    };
+    let found = lab::find_max(&plan, 40.0, limit, &mut watch, &mut tell);
+    assert_eq!((found.unwrap(), rates), (80.0, vec![40.0, 80.0]));
 }
 
 #[test]

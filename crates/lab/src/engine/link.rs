@@ -18,6 +18,8 @@ pub(super) const VERSION: Version = Version::V4;
 /// A larger answer is a stream out of step.
 const FRAME_BYTES_MAX: usize = 256 << 20;
 const READ_BYTES: usize = 64 << 10;
+/// So often before frames are taken out.
+const READ_COUNT_MAX: usize = 16;
 /// With so much to send, the server is behind: no more requests are put.
 const OUT_BYTES_MAX: usize = 256 << 10;
 
@@ -51,6 +53,8 @@ pub(crate) struct Link {
     under_way: Vec<Option<UnderWay>>,
     /// It broke, and why.
     pub(super) broken: Option<io::Error>,
+    /// It broke, and all that was under way on it was told to have failed.
+    is_buried: bool,
 }
 
 impl Link {
@@ -77,6 +81,7 @@ impl Link {
             free: (0..stream_count).rev().collect(),
             under_way: vec![None; stream_count as usize],
             broken: None,
+            is_buried: false,
         })
     }
 
@@ -85,14 +90,10 @@ impl Link {
         registry.register(&mut self.socket, token, Interest::READABLE | Interest::WRITABLE)
     }
 
-    /// Has it wake with another token.
-    pub(super) fn reregister(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        registry.reregister(&mut self.socket, token, Interest::READABLE | Interest::WRITABLE)
-    }
-
     /// A stream on which an operation can begin, if there is one.
     pub(super) fn free_stream(&self) -> Option<i16> {
-        let has_room = self.broken.is_none() && self.encoder.pending_bytes() < OUT_BYTES_MAX;
+        let is_whole = self.broken.is_none() && !self.is_buried;
+        let has_room = is_whole && self.encoder.pending_bytes() < OUT_BYTES_MAX;
         self.free.last().copied().filter(|_| has_room)
     }
 
@@ -124,6 +125,18 @@ impl Link {
         self.free.push(stream);
     }
 
+    /// It broke: nothing begins on it any more. Tells why, once.
+    pub(super) fn bury(&mut self) -> Option<io::Error> {
+        let error = self.broken.take()?;
+        self.is_buried = true;
+        Some(error)
+    }
+
+    /// Has it broken?
+    pub(super) fn is_buried(&self) -> bool {
+        self.is_buried
+    }
+
     /// All that is under way, which is forgotten.
     pub(super) fn take_all(&mut self) -> Vec<UnderWay> {
         let taken: Vec<UnderWay> = self.under_way.iter_mut().filter_map(Option::take).collect();
@@ -152,7 +165,7 @@ impl Link {
 
     /// Sends as much as the socket takes.
     pub(super) fn send(&mut self) {
-        while self.broken.is_none() && self.encoder.pending_bytes() > 0 {
+        while self.broken.is_none() && !self.is_buried && self.encoder.pending_bytes() > 0 {
             let out = self.encoder.output();
             match self.socket.write(out) {
                 Ok(sent) => out.advance(sent),
@@ -163,9 +176,13 @@ impl Link {
         }
     }
 
-    /// Takes in all that has come. What came before it broke is still to be taken out.
-    pub(super) fn receive(&mut self) {
-        while self.broken.is_none() {
+    /// Takes in what has come, and tells whether there may be more: frames are to be taken out before that is asked
+    /// for, also when it broke. Of a connection whose other side `is_closed` everything is read to its end.
+    pub(super) fn receive(&mut self, is_closed: bool) -> bool {
+        for _ in 0..READ_COUNT_MAX {
+            if self.broken.is_some() || self.is_buried {
+                return false;
+            }
             let buffer = self.decoder.read_buffer(READ_BYTES);
             let start = buffer.len();
             buffer.resize(start + READ_BYTES, 0);
@@ -174,13 +191,14 @@ impl Link {
             match outcome {
                 Ok(0) => self.broken = Some(io::ErrorKind::UnexpectedEof.into()),
                 // Less than was asked for: the socket is empty.
-                Ok(received) if received < READ_BYTES => return,
+                Ok(received) if received < READ_BYTES && !is_closed => return false,
                 Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => self.broken = Some(error),
             }
         }
+        true
     }
 
     /// The next frame that has come whole.

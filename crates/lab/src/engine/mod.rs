@@ -21,5 +21,5 @@ mod timer;
 mod worker;
 
 pub(crate) use link::Link;
+pub(crate) use run::{PassEnd, load, measure};
 pub use run::{Progress, Watch};
-pub(crate) use run::{load, measure};

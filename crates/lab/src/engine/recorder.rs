@@ -47,10 +47,14 @@ pub(super) enum End {
 pub(super) struct Recorder {
     window: Window,
     by_kind: Vec<Vec<Second>>,
+    /// Operations that ended well within the window, by kind, whenever they were due.
+    done_by_kind: Vec<u64>,
     errors: BTreeMap<String, u64>,
     wrongs: BTreeMap<String, u64>,
     /// Operations that had no end when the run was over.
     endless_count: u64,
+    /// Seconds for which the thread was ready to run and had no core.
+    waited_s: f64,
 }
 
 /// Counts of all threads, by kind.
@@ -60,6 +64,7 @@ pub(super) struct Found {
     pub(super) errors: BTreeMap<String, u64>,
     pub(super) wrongs: BTreeMap<String, u64>,
     pub(super) endless_count: u64,
+    pub(super) waited_s: f64,
 }
 
 impl Recorder {
@@ -68,14 +73,23 @@ impl Recorder {
         Recorder {
             window,
             by_kind: vec![Vec::new(); kind_count],
+            done_by_kind: vec![0; kind_count],
             errors: BTreeMap::new(),
             wrongs: BTreeMap::new(),
             endless_count: 0,
+            waited_s: 0.0,
         }
     }
 
-    /// An operation is over. Those of the warm-up are passed over.
+    /// An operation is over. Of those that were due in the warm-up only what went wrong is told, and that they were
+    /// done, if that was later.
     pub(super) fn record(&mut self, kind: usize, times: Times, end: End) {
+        match &end {
+            End::Good if self.window.has(times.ended_us) => self.done_by_kind[kind] += 1,
+            End::Good => {}
+            End::Error(message) => note(&mut self.errors, message),
+            End::Wrong(why) => note(&mut self.wrongs, why),
+        }
         if !self.window.has(times.intended_us) {
             return;
         }
@@ -90,15 +104,14 @@ impl Recorder {
                 second.response.record(times.ended_us - times.intended_us);
                 second.service.record(times.ended_us - times.begun_us);
             }
-            End::Error(message) => {
-                second.error_count += 1;
-                note(&mut self.errors, message);
-            }
-            End::Wrong(why) => {
-                second.wrong_count += 1;
-                note(&mut self.wrongs, why);
-            }
+            End::Error(_) => second.error_count += 1,
+            End::Wrong(_) => second.wrong_count += 1,
         }
+    }
+
+    /// The thread had no core for so long, though it could have run.
+    pub(super) fn note_waited(&mut self, seconds: f64) {
+        self.waited_s += seconds;
     }
 
     /// So many of the measurement's operations have no end.
@@ -109,8 +122,11 @@ impl Recorder {
     /// Adds what it has found to what others have.
     pub(super) fn add_to(self, found: &mut Found, kinds: &[&str]) {
         if found.kinds.is_empty() {
-            let named = |kind: &&str| KindResults { kind: (*kind).to_owned(), by_second: Vec::new() };
+            let named = |kind: &&str| KindResults { kind: (*kind).to_owned(), ..KindResults::default() };
             found.kinds = kinds.iter().map(named).collect();
+        }
+        for (all, done) in found.kinds.iter_mut().zip(&self.done_by_kind) {
+            all.done_count += done;
         }
         for (all, own) in found.kinds.iter_mut().zip(self.by_kind) {
             if all.by_second.len() < own.len() {
@@ -121,11 +137,15 @@ impl Recorder {
         add_counts(&mut found.errors, self.errors);
         add_counts(&mut found.wrongs, self.wrongs);
         found.endless_count += self.endless_count;
+        found.waited_s += self.waited_s;
     }
 }
 
-fn note(counts: &mut BTreeMap<String, u64>, message: String) {
-    add_counts(counts, BTreeMap::from([(message, 1)]));
+fn note(counts: &mut BTreeMap<String, u64>, message: &str) {
+    match counts.get_mut(message) {
+        Some(count) => *count += 1,
+        None => add_counts(counts, BTreeMap::from([(message.to_owned(), 1)])),
+    }
 }
 
 fn add_counts(all: &mut BTreeMap<String, u64>, more: BTreeMap<String, u64>) {
@@ -162,5 +182,7 @@ mod tests {
         assert!((seconds[1].response.max_us() as f64 / 1_200_000.0 - 1.0).abs() < 0.001);
         assert!((seconds[1].service.max_us() as f64 / 700_000.0 - 1.0).abs() < 0.001);
         assert_eq!(found.errors["late"], 1);
+        // Two ended within the measurement, one of them was due before it.
+        assert_eq!(found.kinds[0].done_count, 2);
     }
 }

@@ -23,8 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often whoever watches is told.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Streams of each connection in an open loop. More that are due wait at the client.
-const STREAM_COUNT_OPEN: i16 = 1024;
+/// A run in which nothing is answered for so long is ended.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// Under way over all connections while rows are loaded.
 const LOAD_IN_FLIGHT: usize = 256;
 /// Fewer operations say nothing about how many fail.
@@ -62,12 +62,32 @@ impl Watch<'_> {
     }
 }
 
+/// What is done in a pass over the threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Rows are written until all are there.
+    Load,
+    /// Operations are measured for a time.
+    Measure,
+}
+
 /// What one pass over the threads brought.
 struct Pass {
     found: Found,
     seconds: f64,
     usage: Usage,
-    warning: Option<String>,
+    end: PassEnd,
+}
+
+/// Why a pass ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum PassEnd {
+    /// All was done.
+    Done,
+    /// Whoever watches has ended it.
+    Stopped,
+    /// Something was wrong: what, in a sentence.
+    Cut(String),
 }
 
 /// Writes the rows that a plan wants to be there.
@@ -83,40 +103,43 @@ pub(crate) fn load(
     let plan = Plan {
         pace: Pace::Closed { in_flight: LOAD_IN_FLIGHT },
         warmup_s: 0.0,
-        measured_s: f64::from(u32::MAX),
         error_part_max: 0.0,
         ..plan.clone()
     };
-    let pass = pass(&plan, workload, session, watch, |part| workload.loader(part))?;
-    let repetition = repetition_of(pass, true).0;
-    match repetition.errors.iter().next() {
-        None => Ok(repetition),
-        Some((message, count)) => Err(LabError::Plan(format!("{count} rows can not be loaded: {message}"))),
+    let pass = pass(Phase::Load, &plan, workload, session, watch, &|part| workload.loader(part))?;
+    if let Some((message, count)) = pass.found.errors.iter().next() {
+        return Err(LabError::Load { count: *count, message: message.clone() });
+    }
+    match pass.end {
+        PassEnd::Cut(reason) => Err(LabError::Ended { reason }),
+        PassEnd::Done | PassEnd::Stopped => Ok(repetition_of(pass).0),
     }
 }
 
-/// Measures once: a warm-up, then the time that counts. A warning says what makes its figures doubtful.
+/// Measures once: a warm-up, then the time that counts. Operations are drawn anew for each number.
 ///
 /// # Errors
 /// No connection, or none is left.
 pub(crate) fn measure(
     plan: &Plan,
+    number: usize,
     workload: &dyn Workload,
     session: &Session,
-    is_kept: bool,
     watch: &mut Watch<'_>,
-) -> Result<(Repetition, Option<String>), LabError> {
-    let pass = pass(plan, workload, session, watch, |part| workload.operations(part))?;
-    Ok(repetition_of(pass, is_kept))
+) -> Result<(Repetition, PassEnd), LabError> {
+    // Far from the seeds that users choose beside each other.
+    let seed = plan.seed.wrapping_add((number as u64 + 1) << 32);
+    let operations = |part: Part| workload.operations(Part { seed, ..part });
+    Ok(repetition_of(pass(Phase::Measure, plan, workload, session, watch, &operations)?))
 }
 
-fn repetition_of(pass: Pass, is_kept: bool) -> (Repetition, Option<String>) {
+fn repetition_of(pass: Pass) -> (Repetition, PassEnd) {
     let repetition = Repetition {
-        is_kept,
+        is_kept: true,
         seconds: pass.seconds,
         kinds: pass.found.kinds,
         client_cpu_s: pass.usage.client_cpu_s,
-        client_waited_s: pass.usage.client_waited_s,
+        client_waited_s: pass.found.waited_s,
         server_cpu_s: pass.usage.server_cpu_s,
         server_resident_bytes: pass.usage.server_resident_bytes,
         endless_count: pass.found.endless_count,
@@ -124,20 +147,21 @@ fn repetition_of(pass: Pass, is_kept: bool) -> (Repetition, Option<String>) {
         wrongs: pass.found.wrongs,
         events: Vec::new(),
     };
-    (repetition, pass.warning)
+    (repetition, pass.end)
 }
 
 /// Starts the threads, waits for their end, adds up what they found.
 fn pass(
+    phase: Phase,
     plan: &Plan,
     workload: &dyn Workload,
     session: &Session,
     watch: &mut Watch<'_>,
-    operations: impl Fn(Part) -> Box<dyn Operations>,
+    operations: &dyn Fn(Part) -> Box<dyn Operations>,
 ) -> Result<Pass, LabError> {
-    let mut parts = session.links(plan, stream_count(plan))?;
+    let mut parts = session.links(plan)?;
     let (shared, started) = (Arc::new(Shared::default()), Instant::now());
-    let window = window(plan);
+    let window = window(phase, plan);
     let kinds = workload.kinds();
     let mut workers = Vec::new();
     for (index, links) in parts.drain(..).enumerate() {
@@ -154,15 +178,28 @@ fn pass(
         };
         workers.push(spawn(index, links, work)?);
     }
-    let watched = watch_workers(plan, session, &workers, &shared, started, watch);
-    let seconds = started.elapsed().as_secs_f64() - plan.warmup_s;
+    let (usage, end) = watch_workers(phase, plan, session, &workers, &shared, started, watch);
+    let seconds = (started.elapsed().as_secs_f64() - plan.warmup_s).max(0.0);
     let mut found = Found::default();
     for worker in workers {
-        let recorder =
-            worker.join().map_err(|_| LabError::Plan("a thread of the client panicked".to_owned()))?;
-        recorder?.add_to(&mut found, &kinds);
+        worker.join().map_err(|_| LabError::Panicked)??.add_to(&mut found, &kinds);
     }
-    Ok(Pass { found, seconds: seconds.clamp(0.0, plan.measured_s), usage: watched.0, warning: watched.1 })
+    let seconds = if phase == Phase::Load { seconds } else { seconds.min(plan.measured_s) };
+    Ok(Pass { found, seconds, usage, end })
+}
+
+/// Has all threads stop when one of them ends by an error or a panic.
+struct StopAtFailure {
+    shared: Arc<Shared>,
+    is_well: bool,
+}
+
+impl Drop for StopAtFailure {
+    fn drop(&mut self) {
+        if !self.is_well {
+            self.shared.stop();
+        }
+    }
 }
 
 fn spawn(
@@ -170,87 +207,93 @@ fn spawn(
     links: Vec<Link>,
     work: Work,
 ) -> Result<JoinHandle<Result<Recorder, LabError>>, LabError> {
-    let shared = work.shared.clone();
+    let guard = StopAtFailure { shared: work.shared.clone(), is_well: false };
     let worker = Worker::new(links, work)?;
     let run = move || {
+        let mut guard = guard;
         let outcome = worker.run();
-        if outcome.is_err() {
-            shared.stop();
-        }
+        guard.is_well = outcome.is_ok();
         outcome
     };
     Ok(std::thread::Builder::new().name(format!("load-{index}")).spawn(run)?)
 }
 
-fn window(plan: &Plan) -> Window {
+fn window(phase: Phase, plan: &Plan) -> Window {
     let from_us = (plan.warmup_s * 1e6) as u64;
-    Window { from_us, until_us: from_us + (plan.measured_s * 1e6) as u64 }
-}
-
-/// Streams of each connection.
-fn stream_count(plan: &Plan) -> i16 {
-    match plan.pace {
-        Pace::Open { .. } => STREAM_COUNT_OPEN,
-        Pace::Closed { in_flight } => in_flight.div_ceil(plan.connection_count).clamp(1, 1 << 14) as i16,
+    match phase {
+        Phase::Load => Window { from_us, until_us: u64::MAX >> 1 },
+        Phase::Measure => Window { from_us, until_us: from_us + (plan.measured_s * 1e6) as u64 },
     }
 }
 
-/// Waits for all threads; tells how it goes, takes the CPU time of what is measured, ends a run in which too much
-/// fails.
+/// Waits for all threads; tells how it goes, takes the CPU time of what is measured, ends a run in which too much fails
+/// or nothing is answered.
 fn watch_workers(
+    phase: Phase,
     plan: &Plan,
     session: &Session,
     workers: &[JoinHandle<Result<Recorder, LabError>>],
     shared: &Shared,
     started: Instant,
     watch: &mut Watch<'_>,
-) -> (Usage, Option<String>) {
-    let (mut told, mut warning) = (started, None);
-    let mut before = (plan.warmup_s == 0.0).then(|| session.usage());
-    let mut after = None;
-    let is_load = plan.measured_s >= f64::from(u32::MAX);
+) -> (Usage, PassEnd) {
+    let (mut told, mut end) = (started, PassEnd::Done);
+    let (mut answered_count, mut answered) = (0, started);
+    let (mut before, mut after) = (None, None);
     while workers.iter().any(|worker| !worker.is_finished()) {
         std::thread::sleep(LOOK_EVERY);
         let elapsed = started.elapsed();
         if before.is_none() && elapsed.as_secs_f64() >= plan.warmup_s {
             before = Some(session.usage());
         }
-        if after.is_none() && elapsed.as_secs_f64() >= plan.warmup_s + plan.measured_s {
+        let is_measured = elapsed.as_secs_f64() >= plan.warmup_s + plan.measured_s;
+        if after.is_none() && phase == Phase::Measure && is_measured {
             after = Some(session.usage());
         }
-        if watch.is_stopped() {
-            shared.stop();
+        if end == PassEnd::Done && watch.is_stopped() {
+            end = PassEnd::Stopped;
         }
         if told.elapsed() >= TELL_EVERY {
             told = Instant::now();
-            warning = warning.or_else(|| too_many_errors(plan, shared));
-            (watch.tell)(progress(plan, is_load, shared, elapsed));
+            let (good, bad) = shared.counts();
+            if good + bad > answered_count {
+                (answered_count, answered) = (good + bad, told);
+            }
+            if end == PassEnd::Done {
+                end = cut(plan, good, bad, answered.elapsed());
+            }
+            (watch.tell)(progress(phase, plan, shared, elapsed));
+        }
+        if end != PassEnd::Done {
+            shared.stop();
         }
     }
     let after = after.unwrap_or_else(|| session.usage());
-    (after.since(&before.unwrap_or_else(|| after.clone())), warning)
+    (after.since(&before.unwrap_or_else(|| after.clone())), end)
 }
 
-fn progress(plan: &Plan, is_load: bool, shared: &Shared, elapsed: Duration) -> Progress {
+fn progress(phase: Phase, plan: &Plan, shared: &Shared, elapsed: Duration) -> Progress {
     let warmup = Duration::from_secs_f64(plan.warmup_s);
     let (phase, elapsed, length) = match () {
-        () if is_load => ("load", elapsed, None),
+        () if phase == Phase::Load => ("load", elapsed, None),
         () if elapsed < warmup => ("warm-up", elapsed, Some(warmup)),
         () => ("measure", elapsed - warmup, Some(Duration::from_secs_f64(plan.measured_s))),
     };
     Progress { phase, elapsed, length, counts: shared.counts(), recent: shared.take_recent() }
 }
 
-/// Ends the run if too much fails, and says so.
-fn too_many_errors(plan: &Plan, shared: &Shared) -> Option<String> {
-    let (good, bad) = shared.counts();
+/// Must the run be ended?
+fn cut(plan: &Plan, good: u64, bad: u64, silent: Duration) -> PassEnd {
     let part = bad as f64 / (good + bad).max(1) as f64;
-    if good + bad < ENOUGH || part <= plan.error_part_max {
-        return None;
+    if good + bad >= ENOUGH && part > plan.error_part_max {
+        let (part, most) = (part * 100.0, plan.error_part_max * 100.0);
+        return PassEnd::Cut(format!(
+            "The run was ended early: {part:.1}% of the operations failed, and {most:.1}% were allowed."
+        ));
     }
-    shared.stop();
-    let (part, most) = (part * 100.0, plan.error_part_max * 100.0);
-    Some(format!(
-        "The run was ended early: {part:.1}% of the operations failed, and {most:.1}% were allowed."
-    ))
+    if silent >= SILENCE_MAX {
+        let seconds = SILENCE_MAX.as_secs();
+        return PassEnd::Cut(format!("The run was ended early: nothing was answered for {seconds} s."));
+    }
+    PassEnd::Done
 }

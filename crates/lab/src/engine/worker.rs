@@ -15,6 +15,7 @@ use super::shared::Shared;
 use super::timer::Timer;
 use crate::error::LabError;
 use crate::latencies::Latencies;
+use crate::process::thread_waited_s;
 use crate::topology::Nodes;
 use crate::workload::{Answer, Operations, Request, Step};
 
@@ -53,6 +54,9 @@ pub(super) struct Worker {
     recent: Latencies,
     recent_bad_count: u64,
     told_us: u64,
+    /// Seconds that it has waited for a core, at both ends of the measurement.
+    waited_before: Option<f64>,
+    waited_after: Option<f64>,
 }
 
 impl Worker {
@@ -77,6 +81,8 @@ impl Worker {
             recent: Latencies::new(),
             recent_bad_count: 0,
             told_us: 0,
+            waited_before: None,
+            waited_after: None,
         })
     }
 
@@ -89,6 +95,7 @@ impl Worker {
         loop {
             let now_us = self.now_us();
             self.begin_due(now_us);
+            self.note_waiting(now_us);
             self.tell(now_us);
             if self.is_over(now_us) {
                 break;
@@ -99,14 +106,27 @@ impl Worker {
                 _ => {}
             }
             for event in &events {
-                if event.token() != TIMER {
-                    self.receive(event.token().0)?;
+                let is_closed = event.is_read_closed() || event.is_error();
+                if event.token() != TIMER && (event.is_readable() || is_closed) {
+                    self.receive(event.token().0, is_closed)?;
                 }
             }
+            self.bury_broken()?;
         }
         self.told_us = 0;
         self.tell(u64::MAX);
         Ok(self.counted())
+    }
+
+    /// Notes how long this thread has waited for a core up to both ends of the measurement.
+    fn note_waiting(&mut self, now_us: u64) {
+        let window = self.work.window;
+        if self.waited_before.is_none() && now_us >= window.from_us {
+            self.waited_before = Some(thread_waited_s());
+        }
+        if self.waited_after.is_none() && now_us >= window.until_us {
+            self.waited_after = Some(thread_waited_s());
+        }
     }
 
     fn now_us(&self) -> u64 {
@@ -138,6 +158,8 @@ impl Worker {
     /// Wakes when the next operation is due, unless a stream must come free first.
     fn set_timer(&mut self, now_us: u64) -> io::Result<()> {
         let Some(next_us) = self.work.pacer.next_us() else { return Ok(()) };
+        // What was begun since has taken time.
+        let now_us = self.now_us().max(now_us);
         let is_waiting = next_us > now_us && next_us < self.work.window.until_us;
         if !is_waiting || next_us == self.armed_us {
             return Ok(());
@@ -155,20 +177,18 @@ impl Worker {
     }
 
     /// Takes in what has come on a link.
-    fn receive(&mut self, index: usize) -> Result<(), LabError> {
-        self.links[index].receive();
-        let now_us = self.now_us();
-        loop {
-            match self.links[index].next_frame() {
-                Ok(Some(frame)) => self.take(index, &frame, now_us)?,
-                Ok(None) => break,
-                Err(reason) => return Err(self.malformed(index, reason)),
+    fn receive(&mut self, index: usize, is_closed: bool) -> Result<(), LabError> {
+        let mut has_more = true;
+        while has_more {
+            has_more = self.links[index].receive(is_closed);
+            let now_us = self.now_us();
+            while let Some(frame) =
+                self.links[index].next_frame().map_err(|reason| self.malformed(index, reason))?
+            {
+                self.take(index, &frame, now_us)?;
             }
         }
-        match self.links[index].broken.take() {
-            Some(error) => self.bury(index, error, now_us),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     fn malformed(&self, index: usize, reason: String) -> LabError {
@@ -186,7 +206,10 @@ impl Worker {
         let mut request = Request::new(&mut self.values);
         let operations = &mut self.work.operations;
         let step = match &envelope.response {
-            Response::Error(error) => Err(error.message.clone()),
+            Response::Error(error) => {
+                operations.fail(&under_way.operation);
+                Err(error.message.clone())
+            }
             Response::Rows(rows) => {
                 Ok(operations.take(&mut under_way.operation, Answer::Rows(rows), &mut request))
             }
@@ -216,21 +239,21 @@ impl Worker {
         self.recorder.record(under_way.operation.kind, times, end);
     }
 
-    /// A connection broke: what was under way on it has failed, and it is left out from now on.
-    fn bury(&mut self, index: usize, error: io::Error, now_us: u64) -> Result<(), LabError> {
-        let message = format!("the connection to {} broke: {error}", self.links[index].node.address);
-        for under_way in self.links[index].take_all() {
-            self.record(under_way, now_us, End::Error(message.clone()));
+    /// Links that broke are left out from now on, and what was under way on them has failed.
+    fn bury_broken(&mut self) -> Result<(), LabError> {
+        let now_us = self.now_us();
+        for index in 0..self.links.len() {
+            let Some(error) = self.links[index].bury() else { continue };
+            let node = self.links[index].node.address.clone();
+            let message = format!("the connection to {node} broke: {error}");
+            for under_way in self.links[index].take_all() {
+                self.work.operations.fail(&under_way.operation);
+                self.record(under_way, now_us, End::Error(message.clone()));
+            }
+            if self.links.iter().all(Link::is_buried) {
+                return Err(LabError::Broken { node, source: error });
+            }
         }
-        let buried = self.links.remove(index);
-        if self.links.is_empty() {
-            return Err(LabError::Broken { node: buried.node.address, source: error });
-        }
-        // Tokens are places: those behind it have moved.
-        for (index, link) in self.links.iter_mut().enumerate().skip(index) {
-            link.reregister(self.poll.registry(), Token(index))?;
-        }
-        self.next_link = 0;
         Ok(())
     }
 
@@ -242,13 +265,16 @@ impl Worker {
         }
     }
 
-    /// What it has found, with what has no end.
+    /// What it has found, with what was due until now and has no end.
     fn counted(mut self) -> Recorder {
-        let window = self.work.window;
+        let (now_us, window) = (self.now_us(), self.work.window);
         let under_way = self.links.iter_mut().flat_map(Link::take_all);
         let begun = under_way.filter(|under_way| window.has(under_way.intended_us)).count() as u64;
-        let unbegun = if self.is_done { 0 } else { self.work.pacer.overdue_count(window.until_us) };
+        let due_us = window.until_us.min(now_us);
+        let unbegun = if self.is_done { 0 } else { self.work.pacer.overdue_count(due_us) };
         self.recorder.note_endless(begun + unbegun);
+        let waited_before = self.waited_before.unwrap_or_else(thread_waited_s);
+        self.recorder.note_waited(self.waited_after.unwrap_or_else(thread_waited_s) - waited_before);
         self.recorder
     }
 }

@@ -11,7 +11,7 @@ pub(super) fn flat(repetitions: &[(u64, u64)]) -> Results {
     let repetition = |(count, us): &(u64, u64)| {
         let mut second = Second::default();
         (0..*count).for_each(|_| record(&mut second, *us, *us));
-        let kind = KindResults { kind: "read".to_owned(), by_second: vec![second] };
+        let kind = KindResults { kind: "read".to_owned(), by_second: vec![second], done_count: *count };
         Repetition { is_kept: true, seconds: 1.0, kinds: vec![kind], ..Repetition::default() }
     };
     Results {
@@ -60,7 +60,9 @@ fn repetition(index: usize, second_count: usize, chance: &mut Chance) -> Repetit
             (0..20).for_each(|_| record(&mut late, 1_200_000, 700_000));
             by_second.push(late);
         }
-        KindResults { kind: name.to_owned(), by_second }
+        let in_time = by_second.iter().take(second_count);
+        let done_count = in_time.map(|second: &Second| second.response.count()).sum();
+        KindResults { kind: name.to_owned(), by_second, done_count }
     };
     let kinds = vec![kind("read", 1900.0, 240.0, chance), kind("update", 100.0, 410.0, chance)];
     let happened =
@@ -124,6 +126,7 @@ fn manifest(pace: Pace) -> Manifest {
             system: "Linux 6.1.0".to_owned(),
         },
         target: Target {
+            replication: "NetworkTopologyStrategy dc1: 3".to_owned(),
             releases: vec!["5.0.4".to_owned(); 3],
             cluster: "Test <Cluster>".to_owned(),
             facts: BTreeMap::from([("peristyle_version".to_owned(), "0.1.0".to_owned())]),

@@ -144,15 +144,11 @@ impl Figures {
 }
 
 impl Share {
-    fn of(repetition: &Repetition, is_wanted: impl Fn(&String) -> bool) -> Share {
+    fn of(repetition: &Repetition, is_wanted: impl Fn(&str) -> bool) -> Share {
         let mut total = Second::default();
         let wanted = || repetition.kinds.iter().filter(|kind| is_wanted(&kind.kind));
         wanted().for_each(|kind| total.add(&kind.total()));
-        let within = repetition.seconds.round() as usize;
-        let in_time = wanted().flat_map(|kind| kind.by_second.iter().take(within));
-        let count: u64 = in_time.map(|second| second.response.count()).sum();
-        // As `Repetition::rate` has it: what ends behind the measurement was not done in its time.
-        Share { total, rate: if count > 0 { count as f64 / repetition.seconds } else { 0.0 } }
+        Share { total, rate: repetition.rate_of(is_wanted) }
     }
 
     fn count(&self) -> u64 {

@@ -16,6 +16,8 @@ pub(super) struct Acknowledged {
     there: AtomicU64,
     /// Rows that are there though one below them is not.
     ahead: Mutex<BTreeSet<u64>>,
+    /// Rows whose insert failed: they are there or not.
+    doubtful: Mutex<BTreeSet<u64>>,
 }
 
 impl Acknowledged {
@@ -25,6 +27,7 @@ impl Acknowledged {
             next: AtomicU64::new(count),
             there: AtomicU64::new(count),
             ahead: Mutex::new(BTreeSet::new()),
+            doubtful: Mutex::new(BTreeSet::new()),
         }
     }
 
@@ -42,6 +45,18 @@ impl Acknowledged {
             there += 1;
         }
         self.there.store(there, Ordering::Relaxed);
+    }
+
+    /// Its insert failed. It counts as a row that is there, so that those behind it are chosen; who does not find it
+    /// has found nothing wrong.
+    pub(super) fn doubt(&self, row: u64) {
+        self.doubtful.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(row);
+        self.acknowledge(row);
+    }
+
+    /// May it be missing?
+    pub(super) fn is_doubtful(&self, row: u64) -> bool {
+        self.doubtful.lock().unwrap_or_else(std::sync::PoisonError::into_inner).contains(&row)
     }
 
     /// How many rows are there; they have the numbers below.
@@ -64,5 +79,14 @@ mod tests {
         assert_eq!(rows.count(), 10);
         rows.acknowledge(10);
         assert_eq!(rows.count(), 13);
+    }
+
+    #[test]
+    fn an_insert_that_failed_holds_up_no_other() {
+        let rows = Acknowledged::new(0);
+        let [first, second] = [rows.begin(), rows.begin()];
+        rows.acknowledge(second);
+        rows.doubt(first);
+        assert_eq!((rows.count(), rows.is_doubtful(first), rows.is_doubtful(second)), (2, true, false));
     }
 }

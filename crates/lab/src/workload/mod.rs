@@ -13,6 +13,8 @@ use bytes::{BufMut, BytesMut};
 use protocol::{Prepared, Rows};
 use types::Token;
 
+pub use ycsb::SETTINGS as YCSB_SETTINGS;
+
 use crate::error::LabError;
 use crate::manifest::Plan;
 
@@ -57,6 +59,9 @@ pub(crate) struct Part {
 pub(crate) trait Operations: Send {
     /// Begins the next operation with its first request; none when all is done, as at the end of a load.
     fn begin(&mut self, request: &mut Request<'_>) -> Option<Operation>;
+
+    /// An operation was answered by an error, or its connection broke: it may have been done or not.
+    fn fail(&mut self, operation: &Operation);
 
     /// Looks at an answer that was no error.
     fn take(&mut self, operation: &mut Operation, answer: Answer<'_>, request: &mut Request<'_>) -> Step;

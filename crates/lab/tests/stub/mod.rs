@@ -24,6 +24,10 @@ pub(crate) struct Manners {
     pub(crate) stall: Option<(Duration, Duration)>,
     /// Every n-th read is answered with a field of another row.
     pub(crate) mixes_every: Option<u64>,
+    /// Every n-th read is answered with another row, whole.
+    pub(crate) swaps_every: Option<u64>,
+    /// All connections are closed from then on, since its start.
+    pub(crate) dies_after: Option<Duration>,
     /// Every n-th EXECUTE is refused.
     pub(crate) refuses_every: Option<u64>,
 }
@@ -31,6 +35,7 @@ pub(crate) struct Manners {
 /// The server.
 pub(crate) struct Stub {
     pub(crate) address: SocketAddr,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
@@ -39,6 +44,8 @@ struct State {
     rows: HashMap<Bytes, Vec<Bytes>>,
     read_count: u64,
     execute_count: u64,
+    /// Keys and values of all updates.
+    written: Vec<(Bytes, Bytes)>,
 }
 
 impl Stub {
@@ -47,13 +54,21 @@ impl Stub {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (state, started) = (Arc::new(Mutex::new(State::default())), Instant::now());
+        let shared = state.clone();
         std::thread::spawn(move || {
+            let state = shared;
             for socket in listener.incoming().flatten() {
                 let (state, manners) = (state.clone(), manners.clone());
                 std::thread::spawn(move || Talk::new(socket, state, manners, started).serve());
             }
         });
-        Stub { address }
+        Stub { address, state }
+    }
+
+    /// Keys and values of all updates, in their order.
+    #[allow(dead_code, reason = "not every test looks")]
+    pub(crate) fn written(&self) -> Vec<(Bytes, Bytes)> {
+        self.state.lock().unwrap().written.clone()
     }
 }
 
@@ -94,6 +109,9 @@ impl Talk {
             if is_late {
                 self.wait(came);
             }
+            if self.manners.dies_after.is_some_and(|after| self.started.elapsed() > after) {
+                return;
+            }
             if self.socket.write_all(&encoder.take()).is_err() {
                 return;
             }
@@ -115,6 +133,9 @@ impl Talk {
             Request::Startup(_) => Response::Ready,
             Request::Query(query) if query.query.as_str().starts_with("SELECT release_version") => {
                 rows(vec![vec![Bytes::from("stub"), Bytes::from("Stub Cluster")]])
+            }
+            Request::Query(query) if query.query.as_str().starts_with("SELECT schema_version") => {
+                rows(Vec::new())
             }
             Request::Query(query) if query.query.as_str().starts_with("SELECT host_id") => {
                 match query.query.as_str().contains("system.local") {
@@ -160,6 +181,7 @@ impl Talk {
             Some("UPDATE") => {
                 let field: usize =
                     text.split("field").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+                state.written.push((values[1].clone(), values[0].clone()));
                 if let Some(row) = state.rows.get_mut(&values[1]) {
                     row[field] = values[0].clone();
                 }
@@ -174,6 +196,10 @@ impl Talk {
         let Some(fields) = state.rows.get(key) else { return rows(Vec::new()) };
         let mut row = vec![key.clone()];
         row.extend(fields.iter().cloned());
+        if self.manners.swaps_every.is_some_and(|every| state.read_count.is_multiple_of(every)) {
+            let (other, fields) = state.rows.iter().find(|(other, _)| *other != key).unwrap();
+            row = std::iter::once(other).chain(fields).cloned().collect();
+        }
         if self.manners.mixes_every.is_some_and(|every| state.read_count.is_multiple_of(every)) {
             let other = state.rows.iter().find(|(other, _)| *other != key).unwrap();
             let column = 3.min(other.1.len());

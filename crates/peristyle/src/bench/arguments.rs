@@ -21,7 +21,7 @@ pub(crate) struct RunArguments {
     #[arg(long, conflicts_with_all = ["rate", "in_flight"])]
     pub(crate) find_max: bool,
     /// What --find-max keeps, with its unit: 10ms, 500us
-    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = time, requires = "find_max")]
     pub(crate) p99: Duration,
     #[command(flatten)]
     pub(crate) elsewhere: Elsewhere,
@@ -103,6 +103,9 @@ pub(crate) struct PlanArguments {
 
 /// A node's address with its port.
 fn with_port(node: &str) -> String {
+    if node.parse::<std::net::Ipv6Addr>().is_ok() {
+        return format!("[{node}]:{DEFAULT_PORT}");
+    }
     match node.rsplit_once(':') {
         Some((_, port)) if port.parse::<u16>().is_ok() => node.to_owned(),
         _ => format!("{node}:{DEFAULT_PORT}"),
@@ -157,6 +160,14 @@ impl CompareArguments {
     pub(crate) fn contenders(&self) -> Result<Vec<Contender>, LabError> {
         let mut contenders: Vec<Contender> =
             self.targets.iter().map(|(name, nodes)| self.contender(name, nodes)).collect();
+        for (place, (name, _)) in self.targets.iter().enumerate() {
+            let is_taken = self.targets[..place].iter().any(|(other, _)| other == name);
+            if is_taken || name.is_empty() || name.contains(['/', '.']) {
+                return Err(LabError::Plan(format!(
+                    "'{name}' can not name a target: it names a folder, too"
+                )));
+            }
+        }
         for (name, ids) in &self.server_pids {
             let contender = contenders.iter_mut().find(|contender| contender.name == *name);
             let contender =

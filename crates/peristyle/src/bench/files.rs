@@ -17,14 +17,18 @@ pub(super) const REPORT: &str = "report.html";
 const MANIFEST: &str = "manifest.json";
 const RESULTS: &str = "results.json";
 
-/// Makes the folder; one that is there already is left alone.
-pub(super) fn folder(named: Option<&Path>, workload: &str) -> Result<PathBuf, LabError> {
-    let numbered = || (1..).map(|number| PathBuf::from(format!("bench-{workload}-{number}")));
+/// The folder of a run: the one that was named, or the first of a row that is not there. One that is there already is
+/// left alone; it is made when there is something to write.
+pub(super) fn free_folder(named: Option<&Path>, workload: &str) -> Result<PathBuf, LabError> {
+    let stem = Path::new(workload).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let numbered = || (1..).map(|number| PathBuf::from(format!("bench-{stem}-{number}")));
     let free = || numbered().find(|folder| !folder.exists()).unwrap_or_default();
-    let folder = named.map_or_else(free, Path::to_owned);
-    match std::fs::create_dir(&folder) {
-        Ok(()) => Ok(folder),
-        Err(source) => Err(LabError::File { path: format!("make the folder {}", folder.display()), source }),
+    match named {
+        Some(folder) if folder.exists() => {
+            Err(LabError::Plan(format!("{} is there already, and is left alone", folder.display())))
+        }
+        Some(folder) => Ok(folder.to_owned()),
+        None => Ok(free()),
     }
 }
 
@@ -41,10 +45,20 @@ pub(super) fn write(results: &Results, folder: &Path) -> Result<(), LabError> {
         ("seconds.csv", lab::report::csv(results)),
         ("latencies.hlog", lab::report::hdr_log(results)),
     ];
+    let made = std::fs::create_dir_all(folder);
+    made.map_err(|source| LabError::File {
+        act: "make the folder",
+        path: folder.display().to_string(),
+        source,
+    })?;
     for (name, text) in files {
         let path = folder.join(name);
         let written = std::fs::write(&path, text);
-        written.map_err(|source| LabError::File { path: format!("write {}", path.display()), source })?;
+        written.map_err(|source| LabError::File {
+            act: "write",
+            path: path.display().to_string(),
+            source,
+        })?;
     }
     Ok(())
 }
@@ -52,13 +66,17 @@ pub(super) fn write(results: &Results, folder: &Path) -> Result<(), LabError> {
 /// The plan of a manifest, and the results that lie beside it.
 pub(super) fn read_results(manifest: &Path) -> Result<(Plan, Results), LabError> {
     let manifest_read: Manifest = read(manifest)?;
+    manifest_read.check_version()?;
     let results = read(&manifest.with_file_name(RESULTS))?;
     Ok((manifest_read.plan, results))
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, LabError> {
     let named = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| LabError::File { path: format!("read {named}"), source })?;
+    let text = std::fs::read_to_string(path).map_err(|source| LabError::File {
+        act: "read",
+        path: named.clone(),
+        source,
+    })?;
     serde_json::from_str(&text).map_err(|source| LabError::Format { path: named, source })
 }

@@ -13,7 +13,7 @@ mod arguments;
 mod files;
 mod terminal;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
@@ -59,6 +59,8 @@ pub(crate) fn run(arguments: &BenchArguments) -> ExitCode {
     let outcome = match &arguments.command {
         BenchCommand::List => {
             lab::workloads().for_each(|(name, about)| println!("{name:<20} {about}"));
+            println!("\nsettings (--set NAME=VALUE) of ycsb-*: {}", lab::YCSB_SETTINGS);
+            println!("those of the others stand in their texts: docs/lab/workloads.md");
             Ok(true)
         }
         BenchCommand::Run(arguments) => run_plan(arguments),
@@ -78,27 +80,21 @@ pub(crate) fn run(arguments: &BenchArguments) -> ExitCode {
 fn run_plan(arguments: &RunArguments) -> Result<bool, LabError> {
     let mut plan = arguments.plan().completed()?;
     let mut preparation = arguments.elsewhere.preparation();
-    let folder = files::folder(arguments.elsewhere.out.as_deref(), &plan.workload)?;
+    let folder = files::free_folder(arguments.elsewhere.out.as_deref(), &plan.workload)?;
     stop_at_interrupt();
     if arguments.plan.has_no_pace() {
         plan.pace = Pace::Open { rate: found_rate(&plan, arguments, &preparation)? };
         preparation.loads = false;
     }
-    let results = measure(&plan, &preparation)?;
+    let results = watched(|watch| lab::run(&plan, &preparation, watch))?;
     report(&results, &folder)?;
-    Ok(is_sound(&results))
+    Ok(results.is_sound())
 }
 
 /// The rate at which it is measured when none was given: the highest within a limit, or half of what is borne.
 fn found_rate(plan: &Plan, arguments: &RunArguments, preparation: &Preparation) -> Result<f64, LabError> {
-    let terminal = Terminal::new();
-    let mut watch = Watch {
-        tell: &mut |progress| terminal.show(&progress),
-        loaded: &mut terminal::tell_load,
-        stop: &STOP,
-    };
     println!("a closed loop finds out what is borne");
-    let borne = lab::closed_loop_rate(plan, TRIAL_IN_FLIGHT, preparation, &mut watch)?;
+    let borne = watched(|watch| lab::closed_loop_rate(plan, TRIAL_IN_FLIGHT, preparation, watch))?;
     println!("  {borne:.0} operations a second with {TRIAL_IN_FLIGHT} under way");
     if !arguments.find_max {
         let rate = (borne * OFFERED_PART).max(1.0).round();
@@ -106,19 +102,19 @@ fn found_rate(plan: &Plan, arguments: &RunArguments, preparation: &Preparation) 
         return Ok(rate);
     }
     let limit = Limit { quantile: 0.99, response: arguments.p99 };
-    lab::find_max(plan, limit, &mut watch, &mut terminal::tell_trial)
+    watched(|watch| lab::find_max(plan, borne, limit, watch, &mut terminal::tell_trial))
 }
 
-fn repeat(manifest: &std::path::Path, elsewhere: &Elsewhere) -> Result<bool, LabError> {
+fn repeat(manifest: &Path, elsewhere: &Elsewhere) -> Result<bool, LabError> {
     let (plan, before) = files::read_results(manifest)?;
     let plan = elsewhere.applied_to(plan);
-    let folder = files::folder(elsewhere.out.as_deref(), &plan.workload)?;
+    let folder = files::free_folder(elsewhere.out.as_deref(), &plan.workload)?;
     stop_at_interrupt();
-    let results = measure(&plan, &elsewhere.preparation())?;
+    let results = watched(|watch| lab::run(&plan, &elsewhere.preparation(), watch))?;
     report(&results, &folder)?;
     let agreement = lab::agreement(&before, &results);
     println!("{agreement}");
-    Ok(is_sound(&results) && agreement.agrees())
+    Ok(results.is_sound() && agreement.agrees())
 }
 
 fn compare(arguments: &CompareArguments) -> Result<bool, LabError> {
@@ -126,47 +122,34 @@ fn compare(arguments: &CompareArguments) -> Result<bool, LabError> {
     if arguments.plan.has_no_pace() {
         return Err(LabError::Plan("a comparison has a pace: --rate or --in-flight".to_owned()));
     }
-    let folder = files::folder(arguments.out.as_deref(), &plan.workload)?;
+    let folder = files::free_folder(arguments.out.as_deref(), &plan.workload)?;
     stop_at_interrupt();
-    let terminal = Terminal::new();
-    let mut watch = Watch {
-        tell: &mut |progress| terminal.show(&progress),
-        loaded: &mut terminal::tell_load,
-        stop: &STOP,
-    };
-    let comparison = lab::compare(&plan, &contenders, &mut watch)?;
-    terminal.clear();
+    let comparison = watched(|watch| lab::compare(&plan, &contenders, watch))?;
     for (name, results) in comparison.results() {
-        let folder = files::folder(Some(&folder.join(name)), &plan.workload)?;
         println!("\n{name}");
-        report(results, &folder)?;
+        report(results, &folder.join(name))?;
     }
     print!("\n{comparison}");
-    Ok(comparison.results().all(|(_, results)| is_sound(results)))
+    Ok(comparison.results().all(|(_, results)| results.is_sound()))
 }
 
-fn measure(plan: &Plan, preparation: &Preparation) -> Result<Results, LabError> {
+/// Shows how something goes that takes its time, and ends it at Ctrl-C.
+fn watched<T>(go: impl FnOnce(&mut Watch<'_>) -> Result<T, LabError>) -> Result<T, LabError> {
     let terminal = Terminal::new();
-    let mut watch = Watch {
+    let outcome = go(&mut Watch {
         tell: &mut |progress| terminal.show(&progress),
         loaded: &mut terminal::tell_load,
         stop: &STOP,
-    };
-    let results = lab::run(plan, preparation, &mut watch);
+    });
     terminal.clear();
-    results
+    outcome
 }
 
-fn report(results: &Results, folder: &std::path::Path) -> Result<(), LabError> {
+fn report(results: &Results, folder: &Path) -> Result<(), LabError> {
     files::write(results, folder)?;
     print!("{}", lab::report::text(results));
     println!("report: {}", folder.join(files::REPORT).display());
     Ok(())
-}
-
-/// Figures of a run in which all answers were right and few operations failed.
-fn is_sound(results: &Results) -> bool {
-    results.kept().count() > 0 && results.repetitions.iter().all(|repetition| repetition.wrongs.is_empty())
 }
 
 /// From now on Ctrl-C ends the run; a second one ends the program.

@@ -30,7 +30,6 @@ fn plan_rows(plan: &Plan) -> Vec<(String, String)> {
         row("rows", words::count(plan.row_count)),
         row("pace", pace(&plan.pace)),
         row("consistency", plan.consistency.clone()),
-        row("replication", plan.replication.clone()),
         row("keyspace", plan.keyspace.clone()),
         row("connections", words::count(plan.connection_count as u64)),
         row("threads", words::count(plan.thread_count as u64)),
@@ -49,6 +48,7 @@ fn place_rows(manifest: &Manifest) -> Vec<(String, String)> {
         row("nodes", plan.nodes.join(", ")),
         row("cluster", target.cluster.clone()),
         row("releases", releases(target)),
+        row("replication", target.replication.clone()),
     ];
     rows.extend(target.facts.iter().map(|(name, value)| (name.clone(), value.clone())));
     rows.extend([

@@ -72,7 +72,7 @@ pub(crate) fn found(workload: &str) -> Result<Option<(String, String)>, LabError
     if !workload.ends_with(ENDING) {
         return Ok(None);
     }
-    let of_file = |source| LabError::File { path: format!("read {workload}"), source };
+    let of_file = |source| LabError::File { act: "read", path: workload.to_string(), source };
     let text = std::fs::read_to_string(Path::new(workload)).map_err(of_file)?;
     let name = read(workload, &text, &BTreeMap::new())?.name;
     Ok(Some((name, text)))

@@ -112,6 +112,8 @@ impl Operations for Loader {
         Some(Operation { row: partition, note, ..Operation::default() })
     }
 
+    fn fail(&mut self, _: &Operation) {}
+
     fn take(&mut self, operation: &mut Operation, answer: Answer<'_>, _: &mut Request<'_>) -> Step {
         match answer {
             Answer::Rows(rows) if !Outcome::of(rows).is_applied => {}
@@ -169,6 +171,13 @@ impl Operations for Mixed {
         };
         let note = stage.put(bound, partition, row, &mut self.thread, request);
         Some(Operation { kind: index, row: partition, statement, note, ..Operation::default() })
+    }
+
+    fn fail(&mut self, operation: &Operation) {
+        // A new partition that may be there or not must hold up none behind it.
+        if self.stage.operations[operation.kind].partition == Distribution::Next {
+            self.stage.partitions.doubt(operation.row);
+        }
     }
 
     fn take(&mut self, operation: &mut Operation, answer: Answer<'_>, _: &mut Request<'_>) -> Step {

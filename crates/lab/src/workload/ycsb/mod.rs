@@ -49,6 +49,10 @@ impl Kind {
     }
 }
 
+/// What `--set` may change.
+pub const SETTINGS: &str =
+    "fields=10 field-bytes=100 scan-rows=100 distribution=zipfian|true-zipfian|latest|uniform";
+
 /// A mix of operations.
 #[derive(Debug)]
 pub(super) struct Mix {

@@ -40,6 +40,8 @@ impl Operations for Loader {
         Some(Operation { kind: self.kind, row, ..Operation::default() })
     }
 
+    fn fail(&mut self, _: &Operation) {}
+
     fn take(&mut self, _: &mut Operation, _: Answer<'_>, _: &mut Request<'_>) -> Step {
         Step::Done
     }
@@ -78,14 +80,16 @@ impl Mixed {
     }
 
     /// Looks at the rows of an answer; a row that must be there and is not is a fault, too.
-    fn fault(&self, kind: Kind, rows: &Rows) -> Option<String> {
+    fn fault(&self, kind: Kind, row: u64, rows: &Rows) -> Option<String> {
         let most = if kind == Kind::Scan { self.table.scan_rows_max } else { 1 };
         match rows.row_count {
+            0 if self.rows.is_doubtful(row) => return None,
             0 => return Some("a row that was written is not there".to_owned()),
             count if count > most => return Some("there are more rows than were asked for".to_owned()),
             _ => {}
         }
-        rows_of(rows, self.table.field_count + 1, |cells| self.table.fault(cells))
+        let asked = (kind != Kind::Scan).then_some(row);
+        rows_of(rows, self.table.field_count + 1, |cells| self.table.fault(asked, cells))
     }
 }
 
@@ -108,6 +112,12 @@ impl Operations for Mixed {
         Some(Operation { kind, row, ..Operation::default() })
     }
 
+    fn fail(&mut self, operation: &Operation) {
+        if self.kinds[operation.kind].0 == Kind::Insert {
+            self.rows.doubt(operation.row);
+        }
+    }
+
     fn take(&mut self, operation: &mut Operation, answer: Answer<'_>, request: &mut Request<'_>) -> Step {
         let kind = self.kinds[operation.kind].0;
         match (kind, answer) {
@@ -115,12 +125,12 @@ impl Operations for Mixed {
             (Kind::Update, Answer::Done) => {}
             (Kind::ReadModifyWrite, Answer::Done) if operation.answered_count == 1 => {}
             (Kind::Read | Kind::Scan, Answer::Rows(rows)) => {
-                if let Some(fault) = self.fault(kind, rows) {
+                if let Some(fault) = self.fault(kind, operation.row, rows) {
                     return Step::Wrong(fault);
                 }
             }
             (Kind::ReadModifyWrite, Answer::Rows(rows)) if operation.answered_count == 0 => {
-                if let Some(fault) = self.fault(kind, rows) {
+                if let Some(fault) = self.fault(kind, operation.row, rows) {
                     return Step::Wrong(fault);
                 }
                 self.update(operation.row, request);

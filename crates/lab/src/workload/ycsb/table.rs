@@ -32,14 +32,15 @@ impl Table {
     pub(super) fn create(&self, keyspace: &str) -> String {
         let fields: Vec<String> = self.fields().map(|field| format!("{field} varchar")).collect();
         let fields = fields.join(", ");
-        format!("CREATE TABLE IF NOT EXISTS {keyspace}.usertable (y_id varchar PRIMARY KEY, {fields})")
+        let table = self.name();
+        format!("CREATE TABLE IF NOT EXISTS {keyspace}.{table} (y_id varchar PRIMARY KEY, {fields})")
     }
 
     /// Statements to prepare.
     pub(super) fn statements(&self, keyspace: &str) -> Vec<String> {
         let fields = self.fields().collect::<Vec<_>>().join(", ");
         let markers = vec!["?"; self.field_count + 1].join(", ");
-        let table = format!("{keyspace}.usertable");
+        let table = format!("{keyspace}.{}", self.name());
         let mut statements = vec![
             format!("SELECT y_id, {fields} FROM {table} WHERE y_id = ?"),
             format!("INSERT INTO {table} (y_id, {fields}) VALUES ({markers})"),
@@ -48,6 +49,15 @@ impl Table {
         statements
             .extend(self.fields().map(|field| format!("UPDATE {table} SET {field} = ? WHERE y_id = ?")));
         statements
+    }
+
+    /// YCSB's name; rows of another shape have a table of their own, since old ones would be found wrong.
+    fn name(&self) -> String {
+        let usual = Table::default();
+        match (self.field_count, self.field_bytes) == (usual.field_count, usual.field_bytes) {
+            true => "usertable".to_owned(),
+            false => format!("usertable_{}_{}", self.field_count, self.field_bytes),
+        }
     }
 
     fn fields(&self) -> impl Iterator<Item = String> {
@@ -84,9 +94,17 @@ impl Table {
         request.execute(SCAN).on(key.bytes()).value(key.bytes()).value(&row_count.to_be_bytes());
     }
 
-    /// What is wrong about a row, if anything is: its cells in the order of the statements.
-    pub(super) fn fault<'a>(&self, mut cells: impl Iterator<Item = Option<&'a [u8]>>) -> Option<String> {
+    /// What is wrong about a row, if anything is: its cells in the order of the statements. It must be the row that was
+    /// asked for, if one was.
+    pub(super) fn fault<'a>(
+        &self,
+        asked: Option<u64>,
+        mut cells: impl Iterator<Item = Option<&'a [u8]>>,
+    ) -> Option<String> {
         let Some(key) = cells.next().flatten() else { return Some("a row has no key".to_owned()) };
+        if asked.is_some_and(|row| Key::of(row).bytes() != key) {
+            return Some("a row was answered that was not asked for".to_owned());
+        }
         let named = |what: &str, field: usize| {
             Some(format!("field{field} of {} {what}", String::from_utf8_lossy(key)))
         };
@@ -175,12 +193,13 @@ mod tests {
             table.insert(row, 42, &mut request);
             rows.push(values(&request));
         }
-        let fault = |row: &[Vec<u8>]| table.fault(row.iter().map(|cell| Some(cell.as_slice())));
+        let fault = |row: &[Vec<u8>]| table.fault(Some(7), row.iter().map(|cell| Some(cell.as_slice())));
         assert_eq!(fault(&rows[0]), None);
         let mut mixed = rows[0].clone();
         mixed[4] = rows[1][4].clone();
         assert!(fault(&mixed).is_some_and(|fault| fault.starts_with("field3 of user")));
         assert!(fault(&rows[0][..9]).is_some_and(|fault| fault.ends_with("is null")));
+        assert!(fault(&rows[1]).is_some_and(|fault| fault.ends_with("not asked for")));
     }
 
     #[test]
