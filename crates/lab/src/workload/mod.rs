@@ -155,6 +155,20 @@ impl<'a> Request<'a> {
         self
     }
 
+    /// The values, each by itself.
+    #[cfg(test)]
+    pub(crate) fn apart(&self) -> Vec<Vec<u8>> {
+        let (count, mut rest) = self.values();
+        let mut values = Vec::new();
+        while let Some((length, behind)) = rest.split_first_chunk::<4>() {
+            let (value, behind) = behind.split_at(u32::from_be_bytes(*length) as usize);
+            values.push(value.to_vec());
+            rest = behind;
+        }
+        assert_eq!(values.len(), usize::from(count));
+        values
+    }
+
     /// The values as EXECUTE has them, with their count.
     pub(crate) fn values(&self) -> (u16, &[u8]) {
         (self.value_count, self.values)

@@ -171,19 +171,6 @@ mod tests {
         }
     }
 
-    /// The values of a request, without their lengths.
-    fn values(request: &Request<'_>) -> Vec<Vec<u8>> {
-        let (count, mut rest) = request.values();
-        let mut values = Vec::new();
-        while let Some((length, behind)) = rest.split_first_chunk::<4>() {
-            let (value, behind) = behind.split_at(u32::from_be_bytes(*length) as usize);
-            values.push(value.to_vec());
-            rest = behind;
-        }
-        assert_eq!(values.len(), usize::from(count));
-        values
-    }
-
     #[test]
     fn a_row_that_was_written_is_right_and_a_mixed_one_is_not() {
         let (table, mut buffer) = (Table::default(), BytesMut::new());
@@ -191,7 +178,7 @@ mod tests {
         for row in [7, 8] {
             let mut request = Request::new(&mut buffer);
             table.insert(row, 42, &mut request);
-            rows.push(values(&request));
+            rows.push(request.apart());
         }
         let fault = |row: &[Vec<u8>]| table.fault(Some(7), row.iter().map(|cell| Some(cell.as_slice())));
         assert_eq!(fault(&rows[0]), None);
@@ -208,7 +195,7 @@ mod tests {
         let mut request = Request::new(&mut buffer);
         table.update(7, 9, 1, &mut request);
         assert_eq!(request.statement, UPDATE + 9);
-        let values = values(&request);
+        let values = request.apart();
         assert!(Owner::new(&values[1], 9).has(&values[0]));
     }
 }

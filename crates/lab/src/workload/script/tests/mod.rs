@@ -54,16 +54,3 @@ fn prepared(markers: &[(&str, CqlType)], key_count: u16, result: &[(&str, CqlTyp
     let result = Arc::new(ResultMetadata::new(columns(result)));
     Prepared { id: Default::default(), result_metadata_id: Default::default(), bind, result }
 }
-
-/// The values of a request, without their lengths.
-fn values(request: &crate::workload::Request<'_>) -> Vec<Vec<u8>> {
-    let (count, mut rest) = request.values();
-    let mut values = Vec::new();
-    while let Some((length, behind)) = rest.split_first_chunk::<4>() {
-        let (value, behind) = behind.split_at(u32::from_be_bytes(*length) as usize);
-        values.push(value.to_vec());
-        rest = behind;
-    }
-    assert_eq!(values.len(), usize::from(count));
-    values
-}

@@ -26,7 +26,7 @@ fn begun(operations: &mut dyn Operations) -> Option<(Operation, usize, Vec<Vec<u
     let mut buffer = BytesMut::new();
     let mut request = Request::new(&mut buffer);
     let operation = operations.begin(&mut request)?;
-    Some((operation, request.statement, values(&request)))
+    Some((operation, request.statement, request.apart()))
 }
 
 fn taken(operations: &mut dyn Operations, operation: &mut Operation, answer: Answer<'_>) -> Step {

@@ -66,7 +66,6 @@ impl Stub {
     }
 
     /// Keys and values of all updates, in their order.
-    #[allow(dead_code, reason = "not every test looks")]
     pub(crate) fn written(&self) -> Vec<(Bytes, Bytes)> {
         self.state.lock().unwrap().written.clone()
     }

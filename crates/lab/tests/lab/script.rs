@@ -1,45 +1,16 @@
 //! Workloads that are texts, over a server whose behaviour is known.
 
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test outside of the simulated world")]
-
-mod stub;
-
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use lab::{LabError, Pace, Plan, Preparation, Repetition, Results, Watch};
-use stub::{Manners, Stub};
+use lab::{Pace, Plan};
 
-const ROW_COUNT: u64 = 200;
+use crate::measured::{self, measured};
+use crate::stub::{Manners, Stub};
 
+/// Two threads, so that they share what partitions hold.
 fn plan(stub: &Stub, workload: &str) -> Plan {
-    Plan {
-        workload: workload.to_owned(),
-        settings: Default::default(),
-        nodes: vec![stub.address.to_string()],
-        keyspace: "bench".to_owned(),
-        replication: "{'class': 'SimpleStrategy', 'replication_factor': 1}".to_owned(),
-        consistency: "ONE".to_owned(),
-        row_count: ROW_COUNT,
-        pace: Pace::Closed { in_flight: 4 },
-        connection_count: 2,
-        thread_count: 2,
-        warmup_s: 0.0,
-        measured_s: 1.0,
-        repetition_count: 2,
-        dropped_count: 0,
-        seed: 1,
-        error_part_max: 1.0,
-        script: None,
-    }
-}
-
-fn measured(plan: &Plan) -> Result<Results, LabError> {
-    let stop = AtomicBool::new(false);
-    let loaded = &mut |_: &Plan, load: &Repetition| assert_eq!(load.total().response.count(), ROW_COUNT);
-    let mut watch = Watch { tell: &mut |_| {}, loaded, stop: &stop };
-    let preparation = Preparation { loads: true, process_ids: Vec::new() };
-    lab::run(plan, &preparation, &mut watch)
+    let plan = measured::plan(stub, workload, Pace::Closed { in_flight: 4 });
+    Plan { thread_count: 2, measured_s: 1.0, repetition_count: 2, ..plan }
 }
 
 #[test]

@@ -1,45 +1,12 @@
 //! Is the lab honest? Servers whose behaviour is known are measured, and must be found out.
 
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test outside of the simulated world")]
-
-mod stub;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lab::{Contender, LabError, Limit, Pace, Plan, Preparation, Repetition, Results, Second, Trial, Watch};
-use stub::{Manners, Stub};
+use lab::{Contender, Limit, Pace, Plan, Preparation, Results, Second, Trial, Watch};
 
-const ROW_COUNT: u64 = 200;
-
-fn plan(stub: &Stub, workload: &str, pace: Pace) -> Plan {
-    Plan {
-        workload: workload.to_owned(),
-        settings: Default::default(),
-        nodes: vec![stub.address.to_string()],
-        keyspace: "bench".to_owned(),
-        replication: "{'class': 'SimpleStrategy', 'replication_factor': 1}".to_owned(),
-        consistency: "ONE".to_owned(),
-        row_count: ROW_COUNT,
-        pace,
-        connection_count: 2,
-        thread_count: 1,
-        warmup_s: 0.0,
-        measured_s: 2.0,
-        repetition_count: 1,
-        dropped_count: 0,
-        seed: 1,
-        error_part_max: 1.0,
-        script: None,
-    }
-}
-
-fn measured(plan: &Plan) -> Result<Results, LabError> {
-    let stop = AtomicBool::new(false);
-    let loaded = &mut |_: &Plan, load: &Repetition| assert_eq!(load.total().response.count(), ROW_COUNT);
-    let mut watch = Watch { tell: &mut |_| {}, loaded, stop: &stop };
-    lab::run(plan, &Preparation { loads: true, process_ids: Vec::new() }, &mut watch)
-}
+use crate::measured::{measured, plan};
+use crate::stub::{Manners, Stub};
 
 fn total(results: &Results) -> Second {
     results.repetitions[0].total()

@@ -1,0 +1,9 @@
+//! The lab, over servers whose behaviour is known.
+
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test outside of the simulated world")]
+
+mod measured;
+mod stub;
+
+mod honest;
+mod script;
