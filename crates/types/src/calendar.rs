@@ -1,13 +1,14 @@
 //! The proleptic Gregorian calendar, in days from 1970-01-01.
 
-/// A day by its year (0 is 1 BC), month and day of month.
+/// A day by its year, month and day of month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Day {
-    pub(crate) year: i64,
+pub struct Day {
+    /// 0 is 1 BC.
+    pub year: i64,
     /// 1 to 12.
-    pub(crate) month: i64,
+    pub month: i64,
     /// 1 to 31.
-    pub(crate) day: i64,
+    pub day: i64,
 }
 
 const DAYS_PER_400_YEARS: i64 = 146_097;
@@ -16,7 +17,7 @@ const EPOCH_OFFSET_DAYS: i64 = 719_468;
 
 impl Day {
     /// Days from 1970-01-01. The year must stay within a thousand million.
-    pub(crate) fn to_epoch_days(self) -> i64 {
+    pub fn to_epoch_days(self) -> i64 {
         // Years start in March here, so that the leap day is their last.
         let year = if self.month <= 2 { self.year - 1 } else { self.year };
         let era = year.div_euclid(400);
@@ -28,7 +29,7 @@ impl Day {
     }
 
     /// The inverse of [`to_epoch_days`](Self::to_epoch_days).
-    pub(crate) fn from_epoch_days(days: i64) -> Day {
+    pub fn from_epoch_days(days: i64) -> Day {
         let shifted = days + EPOCH_OFFSET_DAYS;
         let era = shifted.div_euclid(DAYS_PER_400_YEARS);
         let day_of_era = shifted.rem_euclid(DAYS_PER_400_YEARS);
@@ -43,20 +44,20 @@ impl Day {
     }
 
     /// The same day of another month, or that month's last.
-    pub(crate) fn plus_months(self, months: i64) -> Day {
+    pub fn plus_months(self, months: i64) -> Day {
         let total = self.year * 12 + self.month - 1 + months;
         let (year, month) = (total.div_euclid(12), total.rem_euclid(12) + 1);
         Day { year, month, day: self.day.min(days_in(year, month)) }
     }
 
     /// Is there such a day?
-    pub(crate) fn exists(self) -> bool {
+    pub fn exists(self) -> bool {
         (1..=12).contains(&self.month) && (1..=days_in(self.year, self.month)).contains(&self.day)
     }
 }
 
 /// Days of a month.
-pub(crate) fn days_in(year: i64, month: i64) -> i64 {
+pub fn days_in(year: i64, month: i64) -> i64 {
     match month {
         4 | 6 | 9 | 11 => 30,
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,

@@ -30,7 +30,7 @@ pub mod timestamp;
 pub mod uuid;
 pub mod varint;
 
-mod calendar;
+pub mod calendar;
 mod canonical;
 mod float_digits;
 mod scan;

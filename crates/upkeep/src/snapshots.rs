@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use runtime::{Disk, EntryKind};
 use serde::{Deserialize, Serialize};
+use types::calendar::Day;
 
 use crate::UpkeepError;
 
@@ -201,15 +202,7 @@ fn sizes(disk: &dyn Disk, path: &Path) -> Result<Vec<(String, u64)>, UpkeepError
 /// `2024-01-01T00:00:00Z`.
 fn instant(seconds: i64) -> String {
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Days to a date by Howard Hinnant's algorithm, years beginning in March.
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let Day { year, month, day } = Day::from_epoch_days(days);
     let (hour, minute) = (second / 3600, second / 60 % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60)
 }

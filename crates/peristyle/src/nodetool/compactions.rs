@@ -6,10 +6,10 @@ use clap::Args;
 use management::{ActiveCompaction, Compaction, CompactionHistory, Compactions, PendingCompactions};
 use serde::Serialize;
 use serde_json::json;
+use types::calendar::Day;
 
 use super::http::Management;
 use super::{NodetoolError, numbers, target};
-use crate::values::calendar;
 
 /// `nodetool compact`.
 #[derive(Args, Debug)]
@@ -269,7 +269,7 @@ impl HistoryLine {
 
 /// `2024-01-01T00:00:00.123`, in UTC.
 pub(super) fn local_date_time(ms: i64) -> String {
-    let (year, month, day) = calendar::civil(ms.div_euclid(86_400_000));
+    let Day { year, month, day } = Day::from_epoch_days(ms.div_euclid(86_400_000));
     let of_day = ms.rem_euclid(86_400_000);
     let (hour, minute, second) = (of_day / 3_600_000, of_day / 60_000 % 60, of_day / 1_000 % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}", of_day % 1_000)

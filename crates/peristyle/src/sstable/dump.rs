@@ -8,6 +8,7 @@ use rows::{
 };
 use schema::{Column, Table};
 use sstable::DirectChunks;
+use types::calendar::Day;
 use types::{CqlType, quote_if_needed};
 
 use super::json::Json;
@@ -292,14 +293,7 @@ fn key_parts<'a>(table: &Table, key: &'a [u8]) -> Vec<&'a [u8]> {
 /// `2024-01-01T00:00:00.000100Z`, with as many digits as are needed, by threes.
 fn instant(seconds: i64, micros: i64) -> String {
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let Day { year, month, day } = Day::from_epoch_days(days);
     let fraction = match micros {
         0 => String::new(),
         _ if micros % 1000 == 0 => format!(".{:03}", micros / 1000),

@@ -1,5 +1,7 @@
 //! What was run, as a table and as the file from which it can be run again.
 
+use types::calendar::Day;
+
 use super::super::headline::releases;
 use super::super::plot::escaped;
 use super::super::words;
@@ -86,18 +88,10 @@ fn machine_words(machine: &Machine) -> String {
     format!("{}, {cores}, {memory} of memory, {}", machine.processor, machine.system)
 }
 
-/// A time as people write it, by the civil calendar.
+/// A time as people write it.
 fn utc(since_1970_s: u64) -> String {
     let (days, seconds) = (since_1970_s / 86_400, since_1970_s % 86_400);
-    // Years begin in March here, so that the odd day is the last one; an era has 400 of them, 146,097 days.
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let Day { year, month, day } = Day::from_epoch_days(days as i64);
     let (hour, minute) = (seconds / 3600, seconds / 60 % 60);
     format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
 }
