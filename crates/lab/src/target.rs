@@ -51,8 +51,7 @@ impl Session {
         for statement in statements {
             connection.query(&statement).map_err(|source| refused(&statement, source))?;
         }
-        let of_node = |source| LabError::Node { node: node.to_owned(), source: Box::new(source) };
-        wait_for_schema(&mut connection).map_err(of_node)?;
+        wait_for_schema(&mut connection).map_err(|source| unanswered(node, source))?;
         let nodes = Nodes::ask(&mut connection, node, keyspace)
             .map_err(|source| LabError::Nodes { node: node.to_owned(), source: Box::new(source) })?;
         let statements = workload.statements(keyspace);
@@ -66,9 +65,9 @@ impl Session {
         let mut target = Target { process_ids: self.process_ids.clone(), replication, ..Target::default() };
         for node in self.nodes.near() {
             let mut connection = connect(&node.address)?;
-            let of_node = |source| LabError::Node { node: node.address.clone(), source: Box::new(source) };
             let text = "SELECT release_version, cluster_name FROM system.local";
-            let rows = connection.query(text).and_then(client::Answer::rows).map_err(of_node)?;
+            let rows = connection.query(text).and_then(client::Answer::rows);
+            let rows = rows.map_err(|source| unanswered(&node.address, source))?;
             let row = rows.rows.first().map(Vec::as_slice).unwrap_or_default();
             let word = |index: usize| {
                 let cell = row.get(index).and_then(Option::as_ref);
@@ -159,6 +158,10 @@ fn wait_for_schema(connection: &mut Connection) -> Result<(), ClientError> {
     Ok(())
 }
 
+fn unanswered(node: &str, source: ClientError) -> LabError {
+    LabError::Node { node: node.to_owned(), source: Box::new(source) }
+}
+
 fn refused(statement: &str, source: ClientError) -> LabError {
     LabError::Statement { statement: statement.to_owned(), source: Box::new(source) }
 }
@@ -189,8 +192,7 @@ fn connect(node: &str) -> Result<Connection, LabError> {
         answer_timeout: Some(ANSWER_TIMEOUT),
         ..ConnectOptions::default()
     };
-    let of_node = |source: ClientError| LabError::Node { node: node.to_owned(), source: Box::new(source) };
-    Connection::open(node.to_owned(), &options).map_err(of_node)
+    Connection::open(node.to_owned(), &options).map_err(|source| unanswered(node, source))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use client::{Answer, ClientError, Connection, Row};
 use ring::{Grid, Node, NodeIndex, Placement, Strategy, Topology};
 use schema::Replication;
 use types::Token;
+use types::encoding::Parts;
 use uuid::Uuid;
 
 const LOCAL: &str = "SELECT host_id, data_center, rack, tokens FROM system.local";
@@ -115,7 +116,7 @@ fn rows(connection: &mut Connection, text: &str) -> Result<Vec<Row>, ClientError
 /// The first columns of both statements.
 fn node(row: &Row) -> Result<Node, NodesError> {
     let host_id = cell(row, 0).and_then(|cell| Uuid::from_slice(cell).ok());
-    let tokens = elements(cell(row, 3).ok_or(NodesError::Answer("a node without tokens"))?)?;
+    let tokens = elements(cell(row, 3).ok_or(NodesError::Answer("a node without tokens"))?, 1)?;
     let tokens = tokens.into_iter().map(token).collect::<Result<Vec<Token>, NodesError>>()?;
     Ok(Node {
         host_id: host_id.ok_or(NodesError::Answer("a node without an id"))?,
@@ -151,7 +152,7 @@ fn replication(connection: &mut Connection, keyspace: &str) -> Result<Replicatio
     let text = format!("SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = '{keyspace}'");
     let rows = rows(connection, &text)?;
     let map = rows.first().and_then(|row| cell(row, 0)).ok_or(NodesError::Answer("no such keyspace"))?;
-    let words = elements_of(map, 2)?;
+    let words = elements(map, 2)?;
     let word = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut options: BTreeMap<String, String> =
         words.chunks_exact(2).map(|pair| (word(pair[0]), word(pair[1]))).collect();
@@ -175,24 +176,11 @@ fn text(row: &Row, index: usize) -> Result<String, NodesError> {
     Ok(String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// The elements of a set.
-fn elements(set: &[u8]) -> Result<Vec<&[u8]>, NodesError> {
-    elements_of(set, 1)
-}
-
-/// The values of a collection, of which so many make an element.
-fn elements_of(collection: &[u8], value_count: usize) -> Result<Vec<&[u8]>, NodesError> {
-    let cut = NodesError::Answer("a collection that is cut off");
-    let Some((count, mut rest)) = collection.split_first_chunk::<4>() else { return Err(cut) };
-    let mut values = Vec::new();
-    for _ in 0..i32::from_be_bytes(*count).max(0) as usize * value_count {
-        let Some((length, behind)) = rest.split_first_chunk::<4>() else { return Err(cut) };
-        let length = i32::from_be_bytes(*length).max(0) as usize;
-        let Some((value, behind)) = behind.split_at_checked(length) else { return Err(cut) };
-        values.push(value);
-        rest = behind;
-    }
-    Ok(values)
+/// The values of a collection: elements, or keys and values in turns, which make two an entry.
+fn elements(collection: &[u8], values_per_entry: u64) -> Result<Vec<&[u8]>, NodesError> {
+    let cut = |_| NodesError::Answer("a collection that is cut off");
+    let values = Parts::new(collection, values_per_entry).map_err(cut)?;
+    values.map(|value| value.map(Option::unwrap_or_default).map_err(cut)).collect()
 }
 
 #[cfg(test)]
@@ -211,8 +199,8 @@ mod tests {
     #[test]
     fn a_collection_that_is_cut_off_is_refused() {
         let whole = collection(&["a", "bc"], 1);
-        assert_eq!(elements(&whole).unwrap(), [b"a".as_slice(), b"bc"]);
-        assert!((0..whole.len()).all(|length| elements(&whole[..length]).is_err()));
+        assert_eq!(elements(&whole, 1).unwrap(), [b"a".as_slice(), b"bc"]);
+        assert!((0..whole.len()).all(|length| elements(&whole[..length], 1).is_err()));
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub(crate) struct Link {
     /// By stream.
     under_way: Vec<Option<UnderWay>>,
     /// It broke, and why.
-    pub(super) broken: Option<io::Error>,
+    broken: Option<io::Error>,
     /// It broke, and all that was under way on it was told to have failed.
     is_buried: bool,
 }
@@ -92,8 +92,7 @@ impl Link {
 
     /// A stream on which an operation can begin, if there is one.
     pub(super) fn free_stream(&self) -> Option<i16> {
-        let is_whole = self.broken.is_none() && !self.is_buried;
-        let has_room = is_whole && self.encoder.pending_bytes() < OUT_BYTES_MAX;
+        let has_room = self.is_whole() && self.encoder.pending_bytes() < OUT_BYTES_MAX;
         self.free.last().copied().filter(|_| has_room)
     }
 
@@ -132,6 +131,11 @@ impl Link {
         Some(error)
     }
 
+    /// Can it be used?
+    fn is_whole(&self) -> bool {
+        self.broken.is_none() && !self.is_buried
+    }
+
     /// Has it broken?
     pub(super) fn is_buried(&self) -> bool {
         self.is_buried
@@ -165,7 +169,7 @@ impl Link {
 
     /// Sends as much as the socket takes.
     pub(super) fn send(&mut self) {
-        while self.broken.is_none() && !self.is_buried && self.encoder.pending_bytes() > 0 {
+        while self.is_whole() && self.encoder.pending_bytes() > 0 {
             let out = self.encoder.output();
             match self.socket.write(out) {
                 Ok(sent) => out.advance(sent),
@@ -180,7 +184,7 @@ impl Link {
     /// for, also when it broke. Of a connection whose other side `is_closed` everything is read to its end.
     pub(super) fn receive(&mut self, is_closed: bool) -> bool {
         for _ in 0..READ_COUNT_MAX {
-            if self.broken.is_some() || self.is_buried {
+            if !self.is_whole() {
                 return false;
             }
             let buffer = self.decoder.read_buffer(READ_BYTES);

@@ -46,59 +46,45 @@ pub(super) enum End {
 #[derive(Debug)]
 pub(super) struct Recorder {
     window: Window,
-    by_kind: Vec<Vec<Second>>,
-    /// Operations that ended well within the window, by kind, whenever they were due.
-    done_by_kind: Vec<u64>,
-    errors: BTreeMap<String, u64>,
-    wrongs: BTreeMap<String, u64>,
-    /// Operations that had no end when the run was over.
-    endless_count: u64,
-    /// Seconds for which the thread was ready to run and had no core.
-    waited_s: f64,
+    found: Found,
 }
 
-/// Counts of all threads, by kind.
-#[derive(Debug, Default)]
+/// Counts of one thread or of all, by kind.
+#[derive(Debug)]
 pub(super) struct Found {
     pub(super) kinds: Vec<KindResults>,
     pub(super) errors: BTreeMap<String, u64>,
     pub(super) wrongs: BTreeMap<String, u64>,
+    /// Operations that had no end when the run was over.
     pub(super) endless_count: u64,
+    /// Seconds for which threads were ready to run and had no core.
     pub(super) waited_s: f64,
 }
 
 impl Recorder {
-    /// Nothing yet.
-    pub(super) fn new(kind_count: usize, window: Window) -> Recorder {
-        Recorder {
-            window,
-            by_kind: vec![Vec::new(); kind_count],
-            done_by_kind: vec![0; kind_count],
-            errors: BTreeMap::new(),
-            wrongs: BTreeMap::new(),
-            endless_count: 0,
-            waited_s: 0.0,
-        }
+    /// Nothing yet, of these kinds.
+    pub(super) fn new(kinds: &[&str], window: Window) -> Recorder {
+        Recorder { window, found: Found::new(kinds) }
     }
 
     /// An operation is over. Of those that were due in the warm-up only what went wrong is told, and that they were
     /// done, if that was later.
     pub(super) fn record(&mut self, kind: usize, times: Times, end: End) {
+        let kind = &mut self.found.kinds[kind];
         match &end {
-            End::Good if self.window.has(times.ended_us) => self.done_by_kind[kind] += 1,
+            End::Good if self.window.has(times.ended_us) => kind.done_count += 1,
             End::Good => {}
-            End::Error(message) => note(&mut self.errors, message),
-            End::Wrong(why) => note(&mut self.wrongs, why),
+            End::Error(message) => note(&mut self.found.errors, message),
+            End::Wrong(why) => note(&mut self.found.wrongs, why),
         }
         if !self.window.has(times.intended_us) {
             return;
         }
         let second = ((times.ended_us.saturating_sub(self.window.from_us)) / 1_000_000) as usize;
-        let seconds = &mut self.by_kind[kind];
-        if seconds.len() <= second {
-            seconds.resize_with(second + 1, Second::default);
+        if kind.by_second.len() <= second {
+            kind.by_second.resize_with(second + 1, Second::default);
         }
-        let second = &mut seconds[second];
+        let second = &mut kind.by_second[second];
         match end {
             End::Good => {
                 second.response.record(times.ended_us - times.intended_us);
@@ -111,33 +97,46 @@ impl Recorder {
 
     /// The thread had no core for so long, though it could have run.
     pub(super) fn note_waited(&mut self, seconds: f64) {
-        self.waited_s += seconds;
+        self.found.waited_s += seconds;
     }
 
     /// So many of the measurement's operations have no end.
     pub(super) fn note_endless(&mut self, count: u64) {
-        self.endless_count += count;
+        self.found.endless_count += count;
     }
 
-    /// Adds what it has found to what others have.
-    pub(super) fn add_to(self, found: &mut Found, kinds: &[&str]) {
-        if found.kinds.is_empty() {
-            let named = |kind: &&str| KindResults { kind: (*kind).to_owned(), ..KindResults::default() };
-            found.kinds = kinds.iter().map(named).collect();
+    /// What it has found.
+    pub(super) fn finish(self) -> Found {
+        self.found
+    }
+}
+
+impl Found {
+    /// Nothing yet, of these kinds.
+    pub(super) fn new(kinds: &[&str]) -> Found {
+        let named = |kind: &&str| KindResults { kind: (*kind).to_owned(), ..KindResults::default() };
+        Found {
+            kinds: kinds.iter().map(named).collect(),
+            errors: BTreeMap::new(),
+            wrongs: BTreeMap::new(),
+            endless_count: 0,
+            waited_s: 0.0,
         }
-        for (all, done) in found.kinds.iter_mut().zip(&self.done_by_kind) {
-            all.done_count += done;
-        }
-        for (all, own) in found.kinds.iter_mut().zip(self.by_kind) {
-            if all.by_second.len() < own.len() {
-                all.by_second.resize_with(own.len(), Second::default);
+    }
+
+    /// All that another thread has found of the same kinds as well.
+    pub(super) fn add(&mut self, other: Found) {
+        for (all, own) in self.kinds.iter_mut().zip(other.kinds) {
+            all.done_count += own.done_count;
+            if all.by_second.len() < own.by_second.len() {
+                all.by_second.resize_with(own.by_second.len(), Second::default);
             }
-            all.by_second.iter_mut().zip(&own).for_each(|(all, own)| all.add(own));
+            all.by_second.iter_mut().zip(&own.by_second).for_each(|(all, own)| all.add(own));
         }
-        add_counts(&mut found.errors, self.errors);
-        add_counts(&mut found.wrongs, self.wrongs);
-        found.endless_count += self.endless_count;
-        found.waited_s += self.waited_s;
+        add_counts(&mut self.errors, other.errors);
+        add_counts(&mut self.wrongs, other.wrongs);
+        self.endless_count += other.endless_count;
+        self.waited_s += other.waited_s;
     }
 }
 
@@ -168,13 +167,12 @@ mod tests {
 
     #[test]
     fn an_operation_belongs_to_the_second_in_which_it_ended() {
-        let mut recorder = Recorder::new(1, WINDOW);
+        let mut recorder = Recorder::new(&["read"], WINDOW);
         recorder.record(0, times(900_000, 900_000, 1_100_000), End::Good);
         recorder.record(0, times(1_000_000, 1_500_000, 2_200_000), End::Good);
         recorder.record(0, times(2_900_000, 2_900_000, 4_100_000), End::Error("late".to_owned()));
         recorder.record(0, times(3_000_000, 3_000_000, 3_100_000), End::Good);
-        let mut found = Found::default();
-        recorder.add_to(&mut found, &["read"]);
+        let found = recorder.finish();
         let seconds = &found.kinds[0].by_second;
         let counts: Vec<(u64, u64)> =
             seconds.iter().map(|second| (second.response.count(), second.error_count)).collect();

@@ -71,6 +71,9 @@ enum Phase {
     Measure,
 }
 
+/// A thread of the client.
+type Handle = JoinHandle<Result<Found, LabError>>;
+
 /// What one pass over the threads brought.
 struct Pass {
     found: Found,
@@ -159,30 +162,29 @@ fn pass(
     watch: &mut Watch<'_>,
     operations: &dyn Fn(Part) -> Box<dyn Operations>,
 ) -> Result<Pass, LabError> {
-    let mut parts = session.links(plan)?;
+    let parts = session.links(plan)?;
     let (shared, started) = (Arc::new(Shared::default()), Instant::now());
     let window = window(phase, plan);
     let kinds = workload.kinds();
     let mut workers = Vec::new();
-    for (index, links) in parts.drain(..).enumerate() {
+    for (index, links) in parts.into_iter().enumerate() {
         let part = Part { index, count: plan.thread_count, seed: plan.seed };
         let work = Work {
             operations: operations(part),
             nodes: session.nodes().clone(),
-            kind_count: kinds.len(),
             pacer: Pacer::new(plan.pace, index, plan.thread_count),
             window,
             patience: PATIENCE,
             started,
             shared: shared.clone(),
         };
-        workers.push(spawn(index, links, work)?);
+        workers.push(spawn(index, links, work, Recorder::new(&kinds, window))?);
     }
     let (usage, end) = watch_workers(phase, plan, session, &workers, &shared, started, watch);
     let seconds = (started.elapsed().as_secs_f64() - plan.warmup_s).max(0.0);
-    let mut found = Found::default();
+    let mut found = Found::new(&kinds);
     for worker in workers {
-        worker.join().map_err(|_| LabError::Panicked)??.add_to(&mut found, &kinds);
+        found.add(worker.join().map_err(|_| LabError::Panicked)??);
     }
     let seconds = if phase == Phase::Load { seconds } else { seconds.min(plan.measured_s) };
     Ok(Pass { found, seconds, usage, end })
@@ -202,13 +204,9 @@ impl Drop for StopAtFailure {
     }
 }
 
-fn spawn(
-    index: usize,
-    links: Vec<Link>,
-    work: Work,
-) -> Result<JoinHandle<Result<Recorder, LabError>>, LabError> {
+fn spawn(index: usize, links: Vec<Link>, work: Work, recorder: Recorder) -> Result<Handle, LabError> {
     let guard = StopAtFailure { shared: work.shared.clone(), is_well: false };
-    let worker = Worker::new(links, work)?;
+    let worker = Worker::new(links, work, recorder)?;
     let run = move || {
         let mut guard = guard;
         let outcome = worker.run();
@@ -232,7 +230,7 @@ fn watch_workers(
     phase: Phase,
     plan: &Plan,
     session: &Session,
-    workers: &[JoinHandle<Result<Recorder, LabError>>],
+    workers: &[Handle],
     shared: &Shared,
     started: Instant,
     watch: &mut Watch<'_>,

@@ -10,7 +10,7 @@ use protocol::{Frame, Response, ResponseEnvelope};
 
 use super::link::{Link, UnderWay};
 use super::pacer::Pacer;
-use super::recorder::{End, Recorder, Times, Window};
+use super::recorder::{End, Found, Recorder, Times, Window};
 use super::shared::Shared;
 use super::timer::Timer;
 use crate::error::LabError;
@@ -28,7 +28,6 @@ pub(super) struct Work {
     pub(super) operations: Box<dyn Operations>,
     /// Which node has which rows.
     pub(super) nodes: Arc<Nodes>,
-    pub(super) kind_count: usize,
     pub(super) pacer: Pacer,
     pub(super) window: Window,
     /// How long operations that belong to the measurement may take after its end.
@@ -60,14 +59,13 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// With its connections.
-    pub(super) fn new(mut links: Vec<Link>, work: Work) -> io::Result<Worker> {
+    /// With its connections, and a recorder that has recorded nothing.
+    pub(super) fn new(mut links: Vec<Link>, work: Work, recorder: Recorder) -> io::Result<Worker> {
         let poll = Poll::new()?;
         let timer = Timer::new(poll.registry(), TIMER)?;
         for (index, link) in links.iter_mut().enumerate() {
             link.register(poll.registry(), Token(index))?;
         }
-        let recorder = Recorder::new(work.kind_count, work.window);
         Ok(Worker {
             poll,
             timer,
@@ -90,7 +88,7 @@ impl Worker {
     ///
     /// # Errors
     /// All connections broke, or a server's bytes make no sense.
-    pub(super) fn run(mut self) -> Result<Recorder, LabError> {
+    pub(super) fn run(mut self) -> Result<Found, LabError> {
         let mut events = Events::with_capacity(1024);
         loop {
             let now_us = self.now_us();
@@ -100,7 +98,7 @@ impl Worker {
             if self.is_over(now_us) {
                 break;
             }
-            self.set_timer(now_us)?;
+            self.set_timer()?;
             match self.poll.poll(&mut events, Some(LOOK_EVERY)) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error.into()),
                 _ => {}
@@ -113,7 +111,6 @@ impl Worker {
             }
             self.bury_broken()?;
         }
-        self.told_us = 0;
         self.tell(u64::MAX);
         Ok(self.counted())
     }
@@ -156,10 +153,10 @@ impl Worker {
     }
 
     /// Wakes when the next operation is due, unless a stream must come free first.
-    fn set_timer(&mut self, now_us: u64) -> io::Result<()> {
+    fn set_timer(&mut self) -> io::Result<()> {
         let Some(next_us) = self.work.pacer.next_us() else { return Ok(()) };
-        // What was begun since has taken time.
-        let now_us = self.now_us().max(now_us);
+        // Later than at the beginning of this turn: what was begun since has taken time.
+        let now_us = self.now_us();
         let is_waiting = next_us > now_us && next_us < self.work.window.until_us;
         if !is_waiting || next_us == self.armed_us {
             return Ok(());
@@ -266,7 +263,7 @@ impl Worker {
     }
 
     /// What it has found, with what was due until now and has no end.
-    fn counted(mut self) -> Recorder {
+    fn counted(mut self) -> Found {
         let (now_us, window) = (self.now_us(), self.work.window);
         let under_way = self.links.iter_mut().flat_map(Link::take_all);
         let begun = under_way.filter(|under_way| window.has(under_way.intended_us)).count() as u64;
@@ -275,7 +272,7 @@ impl Worker {
         self.recorder.note_endless(begun + unbegun);
         let waited_before = self.waited_before.unwrap_or_else(thread_waited_s);
         self.recorder.note_waited(self.waited_after.unwrap_or_else(thread_waited_s) - waited_before);
-        self.recorder
+        self.recorder.finish()
     }
 }
 

@@ -34,6 +34,7 @@ pub use discrete::Discrete;
 pub use hash::{build_key, fnv64};
 pub use latest::Latest;
 pub use random::Random;
+pub(crate) use random::scattered;
 pub use scrambled::{Scrambled, expected_new_rows};
 pub use true_zipfian::TrueZipfian;
 pub use uniform::Uniform;

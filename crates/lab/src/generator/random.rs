@@ -68,8 +68,8 @@ impl Random {
     }
 }
 
-/// The scattering of splitmix64: one to one.
-fn scattered(number: u64) -> u64 {
+/// The scattering of splitmix64: one to one, and each bit of the number changes half of the others.
+pub(crate) fn scattered(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     number ^ (number >> 31)

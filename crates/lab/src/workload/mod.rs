@@ -11,6 +11,7 @@ pub(crate) mod ycsb;
 
 use bytes::{BufMut, BytesMut};
 use protocol::{Prepared, Rows};
+use stdx::cursor::Cursor;
 use types::Token;
 
 pub use ycsb::SETTINGS as YCSB_SETTINGS;
@@ -158,15 +159,13 @@ impl<'a> Request<'a> {
     /// The values, each by itself.
     #[cfg(test)]
     pub(crate) fn apart(&self) -> Vec<Vec<u8>> {
-        let (count, mut rest) = self.values();
-        let mut values = Vec::new();
-        while let Some((length, behind)) = rest.split_first_chunk::<4>() {
-            let (value, behind) = behind.split_at(u32::from_be_bytes(*length) as usize);
-            values.push(value.to_vec());
-            rest = behind;
+        let (count, values) = self.values();
+        let (mut values, mut apart) = (Cursor::new(values), Vec::new());
+        while let Ok(value) = values.cql_bytes() {
+            apart.extend(value.map(<[u8]>::to_vec));
         }
-        assert_eq!(values.len(), usize::from(count));
-        values
+        assert_eq!(apart.len(), usize::from(count));
+        apart
     }
 
     /// The values as EXECUTE has them, with their count.
@@ -181,32 +180,16 @@ fn rows_of<'a>(
     column_count: usize,
     mut fault: impl FnMut(&mut dyn Iterator<Item = Option<&'a [u8]>>) -> Option<String>,
 ) -> Option<String> {
-    let mut cells = Cells(&rows.cells);
+    // Borrowed, where `protocol`'s reader makes a shared slice of each.
+    let mut cells = Cursor::new(&rows.cells);
     for _ in 0..rows.row_count {
-        let mut row = (0..column_count).map_while(|_| cells.next_cell());
+        let mut row = (0..column_count).map_while(|_| cells.cql_bytes().ok());
         let found = fault(&mut row);
         if found.is_some() {
             return found;
         }
     }
-    (!cells.0.is_empty()).then(|| "cells do not make up rows".to_owned())
-}
-
-/// Cells behind each other, borrowed: a reader of its own since `protocol`'s makes a shared slice of each.
-struct Cells<'a>(&'a [u8]);
-
-impl<'a> Cells<'a> {
-    /// The next cell, within it `None` for null; `None` at the end, and of a cell that is cut off.
-    fn next_cell(&mut self) -> Option<Option<&'a [u8]>> {
-        let (length, rest) = self.0.split_first_chunk::<4>()?;
-        let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else {
-            self.0 = rest;
-            return Some(None);
-        };
-        let (cell, rest) = rest.split_at_checked(length)?;
-        self.0 = rest;
-        Some(Some(cell))
-    }
+    (!cells.is_empty()).then(|| "cells do not make up rows".to_owned())
 }
 
 /// The workload of a plan that is completed.

@@ -9,6 +9,8 @@
 //! Which of several writes it is from can not be told. Eight characters are made at a time; a value of 100 bytes costs
 //! some 20 ns.
 
+use crate::generator::scattered;
+
 /// Six bits of each byte ...
 const MASK: u64 = 0x3f3f_3f3f_3f3f_3f3f;
 /// ... and what makes them printable: `0` to `o`.
@@ -24,15 +26,15 @@ impl Owner {
     /// The column of the row with this key.
     pub(super) fn new(key: &[u8], column: usize) -> Owner {
         let mut chunks = key.chunks_exact(STEP_BYTES);
-        let mut hash = chunks.by_ref().fold(key.len() as u64, |hash, chunk| mixed(hash ^ word(chunk)));
-        hash = mixed(hash ^ word(chunks.remainder()));
-        Owner(mixed(hash ^ column as u64))
+        let mut hash = chunks.by_ref().fold(key.len() as u64, |hash, chunk| scattered(hash ^ word(chunk)));
+        hash = scattered(hash ^ word(chunks.remainder()));
+        Owner(scattered(hash ^ column as u64))
     }
 
     /// Writes a value.
     pub(super) fn fill(self, salt: u64, value: &mut [u8]) {
         let salt = (salt & MASK) + OFFSET;
-        let mut state = self.0 ^ mixed(salt);
+        let mut state = self.0 ^ scattered(salt);
         for (index, chunk) in value.chunks_mut(STEP_BYTES).enumerate() {
             let bytes = if index == 0 { salt } else { next(&mut state) };
             chunk.copy_from_slice(&bytes.to_le_bytes()[..chunk.len()]);
@@ -42,7 +44,7 @@ impl Owner {
     /// Is this a value that was written for this key and column? One that is shorter than a salt always is.
     pub(super) fn has(self, value: &[u8]) -> bool {
         let Some((salt, rest)) = value.split_first_chunk::<STEP_BYTES>() else { return true };
-        let mut state = self.0 ^ mixed(u64::from_le_bytes(*salt));
+        let mut state = self.0 ^ scattered(u64::from_le_bytes(*salt));
         rest.chunks(STEP_BYTES).all(|chunk| *chunk == next(&mut state).to_le_bytes()[..chunk.len()])
     }
 }
@@ -50,14 +52,7 @@ impl Owner {
 /// The next eight characters.
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    (mixed(*state) & MASK) + OFFSET
-}
-
-/// Splitmix64's finish: each bit of the input changes half of the output's.
-fn mixed(number: u64) -> u64 {
-    let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    number ^ (number >> 31)
+    (scattered(*state) & MASK) + OFFSET
 }
 
 /// Up to eight bytes as a number.
