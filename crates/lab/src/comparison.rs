@@ -35,10 +35,10 @@ pub struct Comparison(Vec<(String, Results)>);
 /// Measures all of them under one plan, whose own nodes do not matter.
 ///
 /// # Errors
-/// As [`run`](crate::run), of any of them; and if there are fewer than two.
+/// As [`run`](crate::run), of any of them; and if there are none.
 pub fn compare(plan: &Plan, contenders: &[Contender], watch: &mut Watch<'_>) -> Result<Comparison, LabError> {
-    if contenders.len() < 2 {
-        return Err(LabError::Plan("a comparison has two servers or more".to_owned()));
+    if contenders.is_empty() {
+        return Err(LabError::Plan("nothing is measured without a server".to_owned()));
     }
     let mut runs = Vec::new();
     for contender in contenders {
@@ -59,6 +59,11 @@ pub fn compare(plan: &Plan, contenders: &[Contender], watch: &mut Watch<'_>) -> 
 }
 
 impl Comparison {
+    /// Of servers that were measured each by itself.
+    pub fn of(results: Vec<(String, Results)>) -> Comparison {
+        Comparison(results)
+    }
+
     /// Each server's results, by its name.
     pub fn results(&self) -> impl Iterator<Item = (&str, &Results)> {
         self.0.iter().map(|(name, results)| (name.as_str(), results))

@@ -14,6 +14,7 @@
 
 mod agreement;
 mod comparison;
+mod disturbance;
 mod engine;
 mod error;
 mod figures;
@@ -25,18 +26,21 @@ pub mod report;
 mod results;
 mod search;
 mod session;
+mod study;
 mod target;
 mod topology;
 mod workload;
 
 pub use agreement::{Agreement, agreement};
 pub use comparison::{Comparison, Contender, compare};
+pub use disturbance::{Act, Disturbance, Hand};
 pub use engine::{Progress, Watch};
 pub use error::LabError;
 pub use latencies::Latencies;
-pub use manifest::{Machine, Manifest, Pace, Plan, Target};
+pub use manifest::{DEFAULT_TIMEOUT_S, Machine, Manifest, Pace, Plan, Target};
 pub use results::{Event, KindResults, Repetition, Results, Second};
 pub use search::{Limit, Trial, closed_loop_rate, find_max};
 pub use session::{Preparation, run};
+pub use study::{Part, Price, Study, Subject, study};
 pub use topology::NodesError;
 pub use workload::{YCSB_SETTINGS, workloads};

@@ -4,11 +4,20 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::disturbance::Disturbance;
 use crate::error::LabError;
 use crate::workload::{script, ycsb};
 
 /// Version of manifests and results.
 pub(crate) const VERSION: u32 = 1;
+
+/// As the Java driver 3 has it, on which YCSB and cassandra-stress stand.
+pub const DEFAULT_TIMEOUT_S: f64 = 12.0;
+
+/// Of manifests from before there was one.
+fn default_timeout_s() -> f64 {
+    DEFAULT_TIMEOUT_S
+}
 
 /// A run's manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -75,6 +84,12 @@ pub struct Plan {
     pub seed: u64,
     /// More than this part of failed operations ends the run, from 0 to 1.
     pub error_part_max: f64,
+    /// What is done to the servers meanwhile, in each repetition.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbances: Vec<Disturbance>,
+    /// Seconds after which an operation without an answer has failed; a late answer does not count.
+    #[serde(default = "default_timeout_s")]
+    pub timeout_s: f64,
     /// The text of the workload, if it is a script: a run can be repeated without the file, and by a later version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,

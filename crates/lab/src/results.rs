@@ -48,6 +48,15 @@ pub struct Repetition {
     pub server_cpu_s: Option<f64>,
     /// Memory of the servers' processes at the end, if these are known.
     pub server_resident_bytes: Option<u64>,
+    /// Bytes that their processes have read from disks and written to them, if these are known.
+    #[serde(default)]
+    pub server_disk_bytes: Option<(u64, u64)>,
+    /// Bytes of answers that the client has received.
+    #[serde(default)]
+    pub received_bytes: u64,
+    /// Hits and requests of the servers' caches, by what they call these, if they tell.
+    #[serde(default)]
+    pub caches: BTreeMap<String, (u64, u64)>,
     /// Operations that were due and had no end when their time was over, some of them not even begun.
     pub endless_count: u64,
     /// What errors said, and how often; only the first few that differ.

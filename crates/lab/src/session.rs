@@ -1,7 +1,9 @@
 //! A plan carried out: tables, rows, repetitions, and what they found.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::disturbance::Hand;
 use crate::engine::{self, PassEnd, Watch};
 use crate::error::LabError;
 use crate::manifest::{Manifest, Pace, Plan, VERSION};
@@ -17,6 +19,8 @@ pub struct Preparation {
     pub loads: bool,
     /// Processes of the servers on this machine, whose CPU time and memory are taken.
     pub process_ids: Vec<u32>,
+    /// Who does to the servers what the plan says.
+    pub hand: Option<Arc<dyn Hand>>,
 }
 
 /// Carries out a plan.

@@ -1,5 +1,6 @@
 //! A run from its first connection to its last answer.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -145,6 +146,9 @@ fn repetition_of(pass: Pass) -> (Repetition, PassEnd) {
         client_waited_s: pass.found.waited_s,
         server_cpu_s: pass.usage.server_cpu_s,
         server_resident_bytes: pass.usage.server_resident_bytes,
+        server_disk_bytes: None,
+        received_bytes: 0,
+        caches: BTreeMap::new(),
         endless_count: pass.found.endless_count,
         errors: pass.found.errors,
         wrongs: pass.found.wrongs,

@@ -76,6 +76,9 @@ fn repetition(index: usize, second_count: usize, chance: &mut Chance) -> Repetit
         client_waited_s: 0.2,
         server_cpu_s: Some(11.5),
         server_resident_bytes: Some(1_340_000_000),
+        server_disk_bytes: None,
+        received_bytes: 0,
+        caches: BTreeMap::new(),
         endless_count: 0,
         errors: if index == 2 {
             BTreeMap::from([("<timeout> & no answer".to_owned(), failed_count)])
@@ -115,6 +118,8 @@ fn manifest(pace: Pace) -> Manifest {
             dropped_count: 1,
             seed: 42,
             error_part_max: 0.01,
+            disturbances: Vec::new(),
+            timeout_s: crate::manifest::DEFAULT_TIMEOUT_S,
             script: None,
         },
         began_at_s: 1_764_378_000,

@@ -105,7 +105,7 @@ fn an_early_end_is_told_and_counts_nothing_that_was_not_due() {
         stop.store(told_count == 3, Ordering::Relaxed);
     };
     let mut watch = Watch { tell: &mut tell, loaded: &mut |_, _| {}, stop: &stop };
-    let preparation = Preparation { loads: true, process_ids: Vec::new() };
+    let preparation = Preparation { loads: true, ..Preparation::default() };
     let results = lab::run(&plan, &preparation, &mut watch).unwrap();
     assert_eq!(results.repetitions.len(), 1);
     assert!(results.repetitions[0].endless_count < 200, "{}", results.repetitions[0].endless_count);
@@ -185,7 +185,7 @@ fn whoever_watches_can_end_a_run_and_keeps_what_was_measured() {
     let stop = AtomicBool::new(false);
     let mut watch =
         Watch { tell: &mut |_| stop.store(true, Ordering::Relaxed), loaded: &mut |_, _| {}, stop: &stop };
-    let preparation = Preparation { loads: false, process_ids: Vec::new() };
+    let preparation = Preparation { loads: false, ..Preparation::default() };
     let results = lab::run(&plan, &preparation, &mut watch).unwrap();
     assert!(results.repetitions[0].seconds < 30.0 && total(&results).response.count() > 0);
 }
@@ -200,7 +200,7 @@ fn two_servers_are_compared_in_turns() {
         .map(|(name, stub)| Contender {
             name: (*name).to_owned(),
             nodes: vec![stub.address.to_string()],
-            preparation: Preparation { loads: true, process_ids: Vec::new() },
+            preparation: Preparation { loads: true, ..Preparation::default() },
         })
         .collect();
     let mut plan = plan(&stubs[0], "ycsb-u", Pace::Open { rate: 50.0 });

@@ -28,6 +28,8 @@ pub(crate) fn plan(stub: &Stub, workload: &str, pace: Pace) -> Plan {
         dropped_count: 0,
         seed: 1,
         error_part_max: 1.0,
+        disturbances: Vec::new(),
+        timeout_s: lab::DEFAULT_TIMEOUT_S,
         script: None,
     }
 }
@@ -37,5 +39,5 @@ pub(crate) fn measured(plan: &Plan) -> Result<Results, LabError> {
     let stop = AtomicBool::new(false);
     let loaded = &mut |_: &Plan, load: &Repetition| assert_eq!(load.total().response.count(), ROW_COUNT);
     let mut watch = Watch { tell: &mut |_| {}, loaded, stop: &stop };
-    lab::run(plan, &Preparation { loads: true, process_ids: Vec::new() }, &mut watch)
+    lab::run(plan, &Preparation { loads: true, ..Preparation::default() }, &mut watch)
 }

@@ -184,7 +184,7 @@ impl CompareArguments {
         Contender {
             name: name.to_owned(),
             nodes: nodes.split(',').map(with_port).collect(),
-            preparation: Preparation { loads: !self.no_load, process_ids: Vec::new() },
+            preparation: Preparation { loads: !self.no_load, ..Preparation::default() },
         }
     }
 }
@@ -216,6 +216,8 @@ impl PlanArguments {
             dropped_count: self.drop,
             seed: self.seed,
             error_part_max: self.errors_max,
+            disturbances: Vec::new(),
+            timeout_s: lab::DEFAULT_TIMEOUT_S,
             script: None,
         }
     }
@@ -235,7 +237,7 @@ impl Elsewhere {
 
     /// What is done first.
     pub(crate) fn preparation(&self) -> Preparation {
-        Preparation { loads: !self.no_load, process_ids: self.server_pid.clone() }
+        Preparation { loads: !self.no_load, process_ids: self.server_pid.clone(), ..Preparation::default() }
     }
 }
 

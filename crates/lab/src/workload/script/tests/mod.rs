@@ -33,6 +33,8 @@ fn plan(text: &str, row_count: u64) -> Plan {
         dropped_count: 0,
         seed: 1,
         error_part_max: 0.0,
+        disturbances: Vec::new(),
+        timeout_s: crate::manifest::DEFAULT_TIMEOUT_S,
         script: Some(text.to_owned()),
     }
 }
