@@ -151,6 +151,9 @@ pub struct Machine {
 pub struct Target {
     /// `release_version` of each node.
     pub releases: Vec<String>,
+    /// Addresses of the nodes that did not answer when the run began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreachable: Vec<String>,
     /// How the keyspace is replicated, which may have been there before.
     #[serde(default)]
     pub replication: String,

@@ -1,5 +1,7 @@
 //! What the kernel knows of processes and of this machine.
 
+use std::collections::BTreeMap;
+
 use crate::manifest::Machine;
 
 /// Clock ticks of `/proc`: a hundred each second on Linux, whatever the kernel's own are.
@@ -14,6 +16,10 @@ pub(crate) struct Usage {
     pub(crate) server_cpu_s: Option<f64>,
     /// Their memory.
     pub(crate) server_resident_bytes: Option<u64>,
+    /// Bytes that they have read from disks, and written.
+    pub(crate) server_disk_bytes: Option<(u64, u64)>,
+    /// Hits and requests of their caches, by name.
+    pub(crate) caches: BTreeMap<String, (u64, u64)>,
 }
 
 impl Usage {
@@ -28,14 +34,45 @@ impl Usage {
             server_cpu_s: sum(&cpu_s),
             server_resident_bytes: sum(&|id| resident_bytes(id).map(|bytes| bytes as f64))
                 .map(|sum| sum as u64),
+            server_disk_bytes: disk_bytes(process_ids),
+            caches: BTreeMap::new(),
         }
     }
 
     /// What was used since an earlier moment; the memory is that of now.
     pub(crate) fn since(&self, before: &Usage) -> Usage {
         let server_cpu_s = self.server_cpu_s.zip(before.server_cpu_s).map(|(now, before)| now - before);
-        Usage { client_cpu_s: self.client_cpu_s - before.client_cpu_s, server_cpu_s, ..self.clone() }
+        let disk = self.server_disk_bytes.zip(before.server_disk_bytes);
+        Usage {
+            client_cpu_s: self.client_cpu_s - before.client_cpu_s,
+            server_cpu_s,
+            server_resident_bytes: self.server_resident_bytes,
+            server_disk_bytes: disk.map(|(now, before)| less(now, before)),
+            caches: self
+                .caches
+                .iter()
+                .filter_map(|(name, now)| Some((name.clone(), less(*now, *before.caches.get(name)?))))
+                .collect(),
+        }
     }
+}
+
+/// Both counters since an earlier moment; a process that began anew counts from nothing.
+fn less(now: (u64, u64), before: (u64, u64)) -> (u64, u64) {
+    (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1))
+}
+
+/// What the processes have read from disks and written to them, if all of them are there.
+fn disk_bytes(process_ids: &[u32]) -> Option<(u64, u64)> {
+    let mut sum = None;
+    for id in process_ids {
+        let text = std::fs::read_to_string(format!("/proc/{id}/io")).ok()?;
+        let figure =
+            |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+        let (read, written) = sum.unwrap_or((0, 0));
+        sum = Some((read + figure("read_bytes:")?, written + figure("write_bytes:")?));
+    }
+    sum
 }
 
 fn cpu_s(process_id: &str) -> Option<f64> {

@@ -55,7 +55,7 @@ impl Measurement {
         let plan = &plan.clone().completed()?;
         check(plan)?;
         let mut workload = workload_of(plan)?;
-        let session = Session::open(plan, &mut *workload, &preparation.process_ids)?;
+        let session = Session::open(plan, &mut *workload, preparation)?;
         let manifest = Manifest {
             version: VERSION,
             plan: plan.clone(),
@@ -145,6 +145,12 @@ fn check(plan: &Plan) -> Result<(), LabError> {
         () if plan.measured_s > TIME_MAX_S || plan.warmup_s > TIME_MAX_S => {
             refuse("a measurement ends within a month")
         }
+        () if !(plan.timeout_s > 0.0 && plan.timeout_s <= TIME_MAX_S) => {
+            refuse("an operation has time for an answer")
+        }
+        () if plan.disturbances.iter().any(|one| one.at_s > plan.measured_s) => {
+            refuse("servers are disturbed while they are measured, not later")
+        }
         () if !is_plain_name(&plan.keyspace) => {
             refuse("a keyspace has a name of small letters, digits and underscores")
         }
@@ -168,6 +174,9 @@ const WAITING_PART: f64 = 0.1;
 fn doubts(results: &Results) -> Vec<String> {
     let plan = &results.manifest.plan;
     let mut doubts = Vec::new();
+    for node in &results.manifest.target.unreachable {
+        doubts.push(format!("{node} took no connection when the run began."));
+    }
     for (index, repetition) in results.repetitions.iter().enumerate().filter(|(_, one)| one.is_kept) {
         let number = index + 1;
         let busy = repetition.client_cpu_s / (repetition.seconds * plan.thread_count as f64);

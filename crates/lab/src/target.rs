@@ -1,21 +1,25 @@
 //! The servers that are measured: their schema, what they say of themselves, connections to them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use client::{ClientError, ConnectOptions, Connection};
+use client::{ClientError, ConnectOptions, Connection, Row};
 use protocol::{Consistency, Prepared, Version};
 
+use crate::disturbance::Hand;
 use crate::engine::Link;
 use crate::error::LabError;
 use crate::manifest::{Pace, Plan, Target};
 use crate::process::Usage;
-use crate::topology::Nodes;
+use crate::session::Preparation;
+use crate::topology::{Near, Nodes};
 use crate::workload::Workload;
 
 /// A schema change may take that long on a busy cluster.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// A node that does not take a connection in this time is down.
+const BRIEF_TIMEOUT: Duration = Duration::from_secs(2);
 /// Nodes are asked so often, and so many times, whether they agree on the schema: for ten seconds.
 const AGREEMENT_LOOK_EVERY: Duration = Duration::from_millis(100);
 const AGREEMENT_LOOK_COUNT: u32 = 100;
@@ -28,9 +32,29 @@ const STREAM_COUNT_MAX: u16 = 1 << 14;
 #[derive(Debug)]
 pub(crate) struct Session {
     nodes: Arc<Nodes>,
+    door: Arc<Door>,
+    preparation: Preparation,
+}
+
+/// Whoever opens connections, at the beginning and when some have broken.
+#[derive(Debug)]
+pub(crate) struct Door {
     statements: Vec<String>,
     consistency: Consistency,
-    process_ids: Vec<u32>,
+}
+
+impl Door {
+    /// A connection to a node, with the workload's statements prepared.
+    pub(crate) fn open(&self, node: &Near, stream_count: i16) -> Result<Link, LabError> {
+        let mut connection = connect(&node.address)?;
+        let prepared = prepare(&mut connection, &self.statements)?;
+        let ids = prepared.into_iter().map(|prepared| prepared.id).collect();
+        let socket = connection.into_socket().ok_or_else(|| LabError::Malformed {
+            node: node.address.clone(),
+            reason: "it answers what was not asked".to_owned(),
+        })?;
+        Ok(Link::new(socket, node, ids, self.consistency, stream_count)?)
+    }
 }
 
 impl Session {
@@ -39,7 +63,7 @@ impl Session {
     pub(crate) fn open(
         plan: &Plan,
         workload: &mut dyn Workload,
-        process_ids: &[u32],
+        preparation: &Preparation,
     ) -> Result<Session, LabError> {
         let consistency = Consistency::from_name(&plan.consistency)
             .ok_or_else(|| LabError::Plan(format!("there is no consistency level '{}'", plan.consistency)))?;
@@ -56,15 +80,20 @@ impl Session {
             .map_err(|source| LabError::Nodes { node: node.to_owned(), source: Box::new(source) })?;
         let statements = workload.statements(keyspace);
         workload.learn(&prepare(&mut connection, &statements)?)?;
-        Ok(Session { nodes: Arc::new(nodes), statements, consistency, process_ids: process_ids.to_vec() })
+        let door = Arc::new(Door { statements, consistency });
+        Ok(Session { nodes: Arc::new(nodes), door, preparation: preparation.clone() })
     }
 
-    /// What the nodes say of themselves.
+    /// What the nodes say of themselves; of one that does not answer, that.
     pub(crate) fn describe(&self) -> Result<Target, LabError> {
         let replication = self.nodes.replication().to_owned();
-        let mut target = Target { process_ids: self.process_ids.clone(), replication, ..Target::default() };
+        let mut target =
+            Target { process_ids: self.preparation.process_ids.clone(), replication, ..Target::default() };
         for node in self.nodes.near() {
-            let mut connection = connect(&node.address)?;
+            let Ok(mut connection) = connect(&node.address) else {
+                target.unreachable.push(node.address.clone());
+                continue;
+            };
             let text = "SELECT release_version, cluster_name FROM system.local";
             let rows = connection.query(text).and_then(client::Answer::rows);
             let rows = rows.map_err(|source| unanswered(&node.address, source))?;
@@ -87,42 +116,65 @@ impl Session {
         &self.nodes
     }
 
-    /// Connections for each thread, to each node, with the workload's statements prepared.
+    /// Whoever does to the nodes what a plan says.
+    pub(crate) fn hand(&self) -> Option<&Arc<dyn Hand>> {
+        self.preparation.hand.as_ref()
+    }
+
+    /// Whoever opens connections.
+    pub(crate) fn door(&self) -> &Arc<Door> {
+        &self.door
+    }
+
+    /// Connections for each thread, to each node, with the workload's statements prepared. Those to nodes that are down
+    /// are buried.
+    ///
+    /// # Errors
+    /// No node takes a connection.
     pub(crate) fn links(&self, plan: &Plan) -> Result<Vec<Vec<Link>>, LabError> {
         let near = self.nodes.near();
         let link_count = plan.connection_count.max(near.len());
-        let mut ids: Vec<Option<Arc<Vec<Bytes>>>> = vec![None; near.len()];
         let mut parts: Vec<Vec<Link>> = (0..plan.thread_count).map(|_| Vec::new()).collect();
+        let mut down: Vec<Option<LabError>> = near.iter().map(|_| None).collect();
         for index in 0..link_count {
             let stream_count = stream_count(plan.pace, index, link_count);
             if stream_count == 0 {
                 continue;
             }
             let place = index % near.len();
-            let mut connection = connect(&near[place].address)?;
-            let prepared = match &ids[place] {
-                Some(prepared) => prepared.clone(),
-                None => ids[place].insert(Arc::new(self.ids(&mut connection)?)).clone(),
+            let opened = down[place].is_none().then(|| self.door.open(&near[place], stream_count));
+            let link = match opened {
+                Some(Ok(link)) => link,
+                Some(Err(error @ LabError::Node { .. })) => {
+                    down[place] = Some(error);
+                    Link::buried(&near[place], stream_count)
+                }
+                Some(Err(error)) => return Err(error),
+                None => Link::buried(&near[place], stream_count),
             };
-            let socket = connection.into_socket().ok_or_else(|| LabError::Malformed {
-                node: near[place].address.clone(),
-                reason: "it answers what was not asked".to_owned(),
-            })?;
-            let link = Link::new(socket, &near[place], prepared, self.consistency, stream_count)?;
             parts[index / near.len() % plan.thread_count].push(link);
         }
-        Ok(parts)
-    }
-
-    /// What a node calls the statements.
-    fn ids(&self, connection: &mut Connection) -> Result<Vec<Bytes>, LabError> {
-        let prepared = prepare(connection, &self.statements)?;
-        Ok(prepared.into_iter().map(|prepared| prepared.id).collect())
+        match down.iter().all(Option::is_some) {
+            true => Err(down.into_iter().flatten().next().unwrap_or_else(no_node)),
+            false => Ok(parts),
+        }
     }
 
     /// What this process and the servers have used up to now.
     pub(crate) fn usage(&self) -> Usage {
-        Usage::now(&self.process_ids)
+        Usage { caches: self.caches(), ..Usage::now(&self.preparation.process_ids) }
+    }
+
+    /// Hits and requests of the nodes' caches since they began, by name, from those that tell.
+    fn caches(&self) -> BTreeMap<String, (u64, u64)> {
+        let mut caches: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for node in self.nodes.near() {
+            for (name, hits, requests) in connect_briefly(&node.address).map(caches_of).unwrap_or_default() {
+                let sum = caches.entry(name).or_default();
+                *sum = (sum.0 + hits, sum.1 + requests);
+            }
+        }
+        caches
     }
 }
 
@@ -166,6 +218,21 @@ fn refused(statement: &str, source: ClientError) -> LabError {
     LabError::Statement { statement: statement.to_owned(), source: Box::new(source) }
 }
 
+/// As `system_views.caches` has them: in Cassandra since 4.0, and in ours.
+fn caches_of(mut connection: Connection) -> Vec<(String, u64, u64)> {
+    let text = "SELECT name, hit_count, request_count FROM system_views.caches";
+    let rows = connection.query(text).and_then(client::Answer::rows).map(|rows| rows.rows);
+    let number = |row: &Row, index: usize| {
+        let bytes = row.get(index)?.as_ref()?.as_ref().try_into().ok()?;
+        u64::try_from(i64::from_be_bytes(bytes)).ok()
+    };
+    let cache = |row: &Row| {
+        let name = String::from_utf8_lossy(row.first()?.as_ref()?).into_owned();
+        Some((name, number(row, 1)?, number(row, 2)?))
+    };
+    rows.unwrap_or_default().iter().filter_map(cache).collect()
+}
+
 /// Ours tell Cassandra's release as their own, since drivers go by it, and what they are among the properties.
 fn own_version(connection: &mut Connection) -> Option<String> {
     let text = "SELECT value FROM system_views.system_properties WHERE name = 'peristyle.version'";
@@ -174,9 +241,13 @@ fn own_version(connection: &mut Connection) -> Option<String> {
     Some(String::from_utf8_lossy(value).into_owned())
 }
 
+fn no_node() -> LabError {
+    LabError::Plan("no node is named".to_owned())
+}
+
 /// To the first of the named nodes that answers.
 fn first_connection(nodes: &[String]) -> Result<(&str, Connection), LabError> {
-    let mut outcome = Err(LabError::Plan("no node is named".to_owned()));
+    let mut outcome = Err(no_node());
     for node in nodes {
         outcome = connect(node).map(|connection| (node.as_str(), connection));
         if outcome.is_ok() {
@@ -187,12 +258,22 @@ fn first_connection(nodes: &[String]) -> Result<(&str, Connection), LabError> {
 }
 
 fn connect(node: &str) -> Result<Connection, LabError> {
-    let options = ConnectOptions {
-        version: Version::V4,
-        answer_timeout: Some(ANSWER_TIMEOUT),
-        ..ConnectOptions::default()
-    };
+    let options = ConnectOptions { answer_timeout: Some(ANSWER_TIMEOUT), ..brief() };
     Connection::open(node.to_owned(), &options).map_err(|source| unanswered(node, source))
+}
+
+/// For what is not worth waiting for.
+fn connect_briefly(node: &str) -> Result<Connection, ClientError> {
+    Connection::open(node.to_owned(), &brief())
+}
+
+fn brief() -> ConnectOptions {
+    ConnectOptions {
+        version: Version::V4,
+        connect_timeout: BRIEF_TIMEOUT,
+        answer_timeout: Some(BRIEF_TIMEOUT),
+        ..ConnectOptions::default()
+    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! One connection under load: frames of version 4, many requests under way, nothing waits.
 //!
 //! Version 4 because its frames cost a client least; a server answers them as it does those of version 5.
+//!
+//! A stream whose operation took too long is *forgotten*: it is free again once its late answer has come. A link that
+//! broke is *buried*: it takes nothing more, and another one may take its place.
 
 use std::io::{self, Read, Write};
-use std::sync::Arc;
 
 use bytes::{Buf, BufMut, Bytes};
 use mio::net::TcpStream;
@@ -37,20 +39,46 @@ pub(super) struct UnderWay {
     pub(super) begun_us: u64,
 }
 
+/// A stream: which answer it waits for.
+#[derive(Clone, Copy, Debug)]
+enum Stream {
+    /// None.
+    Free,
+    /// That of an operation.
+    Busy(UnderWay),
+    /// One that came too late for its operation.
+    Forgotten,
+}
+
+/// An answer on a stream on which nothing was asked.
+#[derive(Debug)]
+pub(super) struct NothingAsked;
+
+/// With fewer under way, a node that takes its time is not yet slow.
+const SLOW_COUNT: usize = 10;
+/// Of a node that owes answers and has given none for so long, others are asked first, as the Java driver 4 does.
+const SLOW_US: u64 = 200_000;
+
 /// A connection to a node.
 #[derive(Debug)]
 pub(crate) struct Link {
-    socket: TcpStream,
+    /// None of a link that is buried from the beginning.
+    socket: Option<TcpStream>,
     /// The node on the other side.
     pub(super) node: Near,
     /// Ids of the workload's statements.
-    ids: Arc<Vec<Bytes>>,
+    ids: Vec<Bytes>,
     consistency: Consistency,
     decoder: Decoder,
     encoder: Encoder,
     free: Vec<i16>,
-    /// By stream.
-    under_way: Vec<Option<UnderWay>>,
+    streams: Vec<Stream>,
+    /// Streams with an operation.
+    busy_count: usize,
+    /// Since then it has owed an answer, while it owes any.
+    silent_since_us: u64,
+    /// All that has come in, as it came.
+    received_bytes: u64,
     /// It broke, and why.
     broken: Option<io::Error>,
     /// It broke, and all that was under way on it was told to have failed.
@@ -62,32 +90,45 @@ impl Link {
     pub(crate) fn new(
         socket: std::net::TcpStream,
         node: &Near,
-        ids: Arc<Vec<Bytes>>,
+        ids: Vec<Bytes>,
         consistency: Consistency,
         stream_count: i16,
     ) -> io::Result<Link> {
         socket.set_nonblocking(true)?;
+        let socket = Some(TcpStream::from_std(socket));
+        let link = Link::buried(node, stream_count);
+        Ok(Link { socket, ids, consistency, is_buried: false, ..link })
+    }
+
+    /// In place of one that could not be made.
+    pub(crate) fn buried(node: &Near, stream_count: i16) -> Link {
         let mut decoder = Decoder::client(FRAME_BYTES_MAX);
         let mut encoder = Encoder::client();
         decoder.establish(VERSION, None);
         encoder.establish(VERSION, None);
-        Ok(Link {
-            socket: TcpStream::from_std(socket),
+        Link {
+            socket: None,
             node: node.clone(),
-            ids,
-            consistency,
+            ids: Vec::new(),
+            consistency: Consistency::One,
             decoder,
             encoder,
             free: (0..stream_count).rev().collect(),
-            under_way: vec![None; stream_count as usize],
+            streams: vec![Stream::Free; stream_count as usize],
+            busy_count: 0,
+            silent_since_us: 0,
+            received_bytes: 0,
             broken: None,
-            is_buried: false,
-        })
+            is_buried: true,
+        }
     }
 
     /// Has it wake whoever waits for events with this token.
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        registry.register(&mut self.socket, token, Interest::READABLE | Interest::WRITABLE)
+        match &mut self.socket {
+            Some(socket) => registry.register(socket, token, Interest::READABLE | Interest::WRITABLE),
+            None => Ok(()),
+        }
     }
 
     /// A stream on which an operation can begin, if there is one.
@@ -96,38 +137,92 @@ impl Link {
         self.free.last().copied().filter(|_| has_room)
     }
 
+    /// How many streams there are, free or not.
+    pub(super) fn stream_count(&self) -> i16 {
+        self.streams.len() as i16
+    }
+
+    /// Does it owe answers, and has given none for long?
+    pub(super) fn is_slow(&self, now_us: u64) -> bool {
+        self.busy_count >= SLOW_COUNT && now_us.saturating_sub(self.silent_since_us) > SLOW_US
+    }
+
+    /// All that has come in.
+    pub(super) fn received_bytes(&self) -> u64 {
+        self.received_bytes
+    }
+
+    /// Takes the place of another one, whose bytes count on.
+    pub(super) fn count_on(&mut self, other: &Link) {
+        self.received_bytes += other.received_bytes;
+    }
+
     /// Begins an operation on the stream that was said to be free.
     pub(super) fn begin(&mut self, stream: i16, under_way: UnderWay, request: &Request<'_>) {
         let free = self.free.pop();
         assert_eq!(free, Some(stream), "an operation begins on the free stream that was asked for");
-        self.under_way[stream as usize] = Some(under_way);
+        if self.busy_count == 0 {
+            self.silent_since_us = under_way.begun_us;
+        }
+        self.streams[stream as usize] = Stream::Busy(under_way);
+        self.busy_count += 1;
         self.put(stream, request);
     }
 
     /// The operation of a stream goes on with another request.
     pub(super) fn go_on(&mut self, stream: i16, operation: Operation, request: &Request<'_>) {
-        if let Some(under_way) = &mut self.under_way[stream as usize] {
+        if let Stream::Busy(under_way) = &mut self.streams[stream as usize] {
             under_way.operation = operation;
         }
         self.put(stream, request);
     }
 
-    /// What is under way on a stream, if the server may answer on it.
-    pub(super) fn under_way(&self, stream: i16) -> Option<UnderWay> {
-        self.under_way.get(usize::try_from(stream).ok()?).copied().flatten()
+    /// What waits for the answer that has come on a stream; none if that came too late.
+    ///
+    /// # Errors
+    /// Nothing was asked on that stream.
+    pub(super) fn answered(&mut self, stream: i16, now_us: u64) -> Result<Option<UnderWay>, NothingAsked> {
+        self.silent_since_us = now_us;
+        let asked = usize::try_from(stream).ok().and_then(|index| self.streams.get_mut(index));
+        match asked {
+            Some(Stream::Busy(under_way)) => Ok(Some(*under_way)),
+            Some(forgotten @ Stream::Forgotten) => {
+                *forgotten = Stream::Free;
+                self.free.push(stream);
+                Ok(None)
+            }
+            Some(Stream::Free) | None => Err(NothingAsked),
+        }
     }
 
     /// The operation of a stream is over.
     pub(super) fn end(&mut self, stream: i16) {
-        let ended = self.under_way[stream as usize].take();
-        assert!(ended.is_some(), "an operation ends once");
+        let ended = std::mem::replace(&mut self.streams[stream as usize], Stream::Free);
+        assert!(matches!(ended, Stream::Busy(_)), "an operation ends once");
+        self.busy_count -= 1;
         self.free.push(stream);
+    }
+
+    /// Gives up the operations that were begun before a time: their streams wait for late answers.
+    pub(super) fn forget(&mut self, before_us: u64) -> Vec<UnderWay> {
+        let mut forgotten = Vec::new();
+        for stream in &mut self.streams {
+            if let Stream::Busy(under_way) = *stream
+                && under_way.begun_us < before_us
+            {
+                forgotten.push(under_way);
+                *stream = Stream::Forgotten;
+            }
+        }
+        self.busy_count -= forgotten.len();
+        forgotten
     }
 
     /// It broke: nothing begins on it any more. Tells why, once.
     pub(super) fn bury(&mut self) -> Option<io::Error> {
         let error = self.broken.take()?;
         self.is_buried = true;
+        self.socket = None;
         Some(error)
     }
 
@@ -143,14 +238,21 @@ impl Link {
 
     /// All that is under way, which is forgotten.
     pub(super) fn take_all(&mut self) -> Vec<UnderWay> {
-        let taken: Vec<UnderWay> = self.under_way.iter_mut().filter_map(Option::take).collect();
-        self.free = (0..self.under_way.len() as i16).rev().collect();
+        let stream_count = self.stream_count();
+        let busy = |stream: &Stream| match stream {
+            Stream::Busy(under_way) => Some(*under_way),
+            Stream::Free | Stream::Forgotten => None,
+        };
+        let taken = self.streams.iter().filter_map(busy).collect();
+        self.streams.fill(Stream::Free);
+        self.free = (0..stream_count).rev().collect();
+        self.busy_count = 0;
         taken
     }
 
-    /// Has it nothing under way?
+    /// Has it no operation under way?
     pub(super) fn is_idle(&self) -> bool {
-        self.free.len() == self.under_way.len()
+        self.busy_count == 0
     }
 
     fn put(&mut self, stream: i16, request: &Request<'_>) {
@@ -169,9 +271,12 @@ impl Link {
 
     /// Sends as much as the socket takes.
     pub(super) fn send(&mut self) {
-        while self.is_whole() && self.encoder.pending_bytes() > 0 {
+        while self.is_whole()
+            && self.encoder.pending_bytes() > 0
+            && let Some(socket) = &mut self.socket
+        {
             let out = self.encoder.output();
-            match self.socket.write(out) {
+            match socket.write(out) {
                 Ok(sent) => out.advance(sent),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -187,11 +292,14 @@ impl Link {
             if !self.is_whole() {
                 return false;
             }
+            let Some(socket) = &mut self.socket else { return false };
             let buffer = self.decoder.read_buffer(READ_BYTES);
             let start = buffer.len();
             buffer.resize(start + READ_BYTES, 0);
-            let outcome = self.socket.read(&mut buffer[start..]);
-            buffer.truncate(start + *outcome.as_ref().unwrap_or(&0));
+            let outcome = socket.read(&mut buffer[start..]);
+            let received = *outcome.as_ref().unwrap_or(&0);
+            buffer.truncate(start + received);
+            self.received_bytes += received as u64;
             match outcome {
                 Ok(0) => self.broken = Some(io::ErrorKind::UnexpectedEof.into()),
                 // Less than was asked for: the socket is empty.

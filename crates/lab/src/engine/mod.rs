@@ -11,8 +11,13 @@
 //!
 //! In an open loop operations are due at a rate, evenly. When all streams are taken, those that are due wait at the
 //! client, and that time counts: a server that stalls for a second is charged for all that would have come in it.
+//!
+//! As in a driver, an operation that has no answer in time has failed, a node that owes answers is asked after others,
+//! and a connection that broke is opened anew.
 
+mod disturber;
 mod link;
+mod mender;
 mod pacer;
 mod recorder;
 mod run;

@@ -59,6 +59,8 @@ pub(super) struct Found {
     pub(super) endless_count: u64,
     /// Seconds for which threads were ready to run and had no core.
     pub(super) waited_s: f64,
+    /// Bytes of answers, within the measurement.
+    pub(super) received_bytes: u64,
 }
 
 impl Recorder {
@@ -95,9 +97,10 @@ impl Recorder {
         }
     }
 
-    /// The thread had no core for so long, though it could have run.
-    pub(super) fn note_waited(&mut self, seconds: f64) {
-        self.found.waited_s += seconds;
+    /// The thread had no core for so long, though it could have run, and so much was answered.
+    pub(super) fn note_used(&mut self, waited_s: f64, received_bytes: u64) {
+        self.found.waited_s += waited_s;
+        self.found.received_bytes += received_bytes;
     }
 
     /// So many of the measurement's operations have no end.
@@ -121,6 +124,7 @@ impl Found {
             wrongs: BTreeMap::new(),
             endless_count: 0,
             waited_s: 0.0,
+            received_bytes: 0,
         }
     }
 
@@ -137,6 +141,7 @@ impl Found {
         add_counts(&mut self.wrongs, other.wrongs);
         self.endless_count += other.endless_count;
         self.waited_s += other.waited_s;
+        self.received_bytes += other.received_bytes;
     }
 }
 

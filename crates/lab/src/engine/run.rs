@@ -1,11 +1,11 @@
 //! A run from its first connection to its last answer.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::disturber::Disturber;
 use super::link::Link;
 use super::pacer::Pacer;
 use super::recorder::{Found, Recorder, Window};
@@ -15,7 +15,7 @@ use crate::error::LabError;
 use crate::latencies::Latencies;
 use crate::manifest::{Pace, Plan};
 use crate::process::Usage;
-use crate::results::Repetition;
+use crate::results::{Event, Repetition};
 use crate::target::Session;
 use crate::workload::{Operations, Part, Workload};
 
@@ -80,6 +80,7 @@ struct Pass {
     found: Found,
     seconds: f64,
     usage: Usage,
+    events: Vec<Event>,
     end: PassEnd,
 }
 
@@ -108,6 +109,7 @@ pub(crate) fn load(
         pace: Pace::Closed { in_flight: LOAD_IN_FLIGHT },
         warmup_s: 0.0,
         error_part_max: 0.0,
+        disturbances: Vec::new(),
         ..plan.clone()
     };
     let pass = pass(Phase::Load, &plan, workload, session, watch, &|part| workload.loader(part))?;
@@ -146,13 +148,13 @@ fn repetition_of(pass: Pass) -> (Repetition, PassEnd) {
         client_waited_s: pass.found.waited_s,
         server_cpu_s: pass.usage.server_cpu_s,
         server_resident_bytes: pass.usage.server_resident_bytes,
-        server_disk_bytes: None,
-        received_bytes: 0,
-        caches: BTreeMap::new(),
+        server_disk_bytes: pass.usage.server_disk_bytes,
+        received_bytes: pass.found.received_bytes,
+        caches: pass.usage.caches,
         endless_count: pass.found.endless_count,
         errors: pass.found.errors,
         wrongs: pass.found.wrongs,
-        events: Vec::new(),
+        events: pass.events,
     };
     (repetition, pass.end)
 }
@@ -178,20 +180,29 @@ fn pass(
             nodes: session.nodes().clone(),
             pacer: Pacer::new(plan.pace, index, plan.thread_count),
             window,
+            timeout: Duration::from_secs_f64(plan.timeout_s),
+            bears_all_broken: !plan.disturbances.is_empty(),
+            door: session.door().clone(),
             patience: PATIENCE,
             started,
             shared: shared.clone(),
         };
         workers.push(spawn(index, links, work, Recorder::new(&kinds, window))?);
     }
-    let (usage, end) = watch_workers(phase, plan, session, &workers, &shared, started, watch);
+    let hand = session.hand();
+    let disturber = Disturber::new(plan, hand, &shared, started)?;
+    let (usage, mut end) = watch_workers(phase, plan, session, &workers, &shared, started, watch);
     let seconds = (started.elapsed().as_secs_f64() - plan.warmup_s).max(0.0);
     let mut found = Found::new(&kinds);
     for worker in workers {
         found.add(worker.join().map_err(|_| LabError::Panicked)??);
     }
+    let disturbed = disturber.finish()?;
+    if let (PassEnd::Done, Some(failure)) = (&end, disturbed.failure) {
+        end = PassEnd::Cut(failure);
+    }
     let seconds = if phase == Phase::Load { seconds } else { seconds.min(plan.measured_s) };
-    Ok(Pass { found, seconds, usage, end })
+    Ok(Pass { found, seconds, usage, events: disturbed.events, end })
 }
 
 /// Has all threads stop when one of them ends by an error or a panic.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use mio::{Events, Poll, Token};
+use mio::{Events, Poll, Token, Waker};
 use protocol::{Frame, Response, ResponseEnvelope};
 
-use super::link::{Link, UnderWay};
+use super::link::{Link, NothingAsked, UnderWay};
+use super::mender::Mender;
 use super::pacer::Pacer;
 use super::recorder::{End, Found, Recorder, Times, Window};
 use super::shared::Shared;
@@ -16,12 +17,14 @@ use super::timer::Timer;
 use crate::error::LabError;
 use crate::latencies::Latencies;
 use crate::process::thread_waited_s;
+use crate::target::Door;
 use crate::topology::Nodes;
 use crate::workload::{Answer, Operations, Request, Step};
 
 /// How often a thread looks whether the run is over, and tells how it goes.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const TIMER: Token = Token(usize::MAX);
+const MENDED: Token = Token(usize::MAX - 1);
 
 /// What a thread needs besides its connections.
 pub(super) struct Work {
@@ -30,6 +33,12 @@ pub(super) struct Work {
     pub(super) nodes: Arc<Nodes>,
     pub(super) pacer: Pacer,
     pub(super) window: Window,
+    /// After that an operation without an answer has failed.
+    pub(super) timeout: Duration,
+    /// Nodes are killed and come back: that no connection is left is no reason to end.
+    pub(super) bears_all_broken: bool,
+    /// Opens connections in the place of broken ones.
+    pub(super) door: Arc<Door>,
     /// How long operations that belong to the measurement may take after its end.
     pub(super) patience: Duration,
     pub(super) started: Instant,
@@ -43,6 +52,7 @@ pub(super) struct Worker {
     /// When the timer will wake.
     armed_us: u64,
     links: Vec<Link>,
+    mender: Mender,
     /// The link that is asked next.
     next_link: usize,
     work: Work,
@@ -53,9 +63,18 @@ pub(super) struct Worker {
     recent: Latencies,
     recent_bad_count: u64,
     told_us: u64,
-    /// Seconds that it has waited for a core, at both ends of the measurement.
-    waited_before: Option<f64>,
-    waited_after: Option<f64>,
+    /// At both ends of the measurement.
+    before: Option<Edge>,
+    after: Option<Edge>,
+}
+
+/// What a thread has used up to a moment.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    /// Seconds for which it was ready to run and had no core.
+    waited_s: f64,
+    /// Bytes of answers.
+    received_bytes: u64,
 }
 
 impl Worker {
@@ -63,14 +82,19 @@ impl Worker {
     pub(super) fn new(mut links: Vec<Link>, work: Work, recorder: Recorder) -> io::Result<Worker> {
         let poll = Poll::new()?;
         let timer = Timer::new(poll.registry(), TIMER)?;
+        let mender = Mender::new(work.door.clone(), Waker::new(poll.registry(), MENDED)?)?;
         for (index, link) in links.iter_mut().enumerate() {
             link.register(poll.registry(), Token(index))?;
+            if link.is_buried() {
+                mender.ask(index, link);
+            }
         }
         Ok(Worker {
             poll,
             timer,
             armed_us: 0,
             links,
+            mender,
             next_link: 0,
             work,
             is_done: false,
@@ -79,8 +103,8 @@ impl Worker {
             recent: Latencies::new(),
             recent_bad_count: 0,
             told_us: 0,
-            waited_before: None,
-            waited_after: None,
+            before: None,
+            after: None,
         })
     }
 
@@ -93,7 +117,7 @@ impl Worker {
         loop {
             let now_us = self.now_us();
             self.begin_due(now_us);
-            self.note_waiting(now_us);
+            self.note_edges(now_us);
             self.tell(now_us);
             if self.is_over(now_us) {
                 break;
@@ -105,24 +129,33 @@ impl Worker {
             }
             for event in &events {
                 let is_closed = event.is_read_closed() || event.is_error();
-                if event.token() != TIMER && (event.is_readable() || is_closed) {
+                let is_of_link = ![TIMER, MENDED].contains(&event.token());
+                if is_of_link && (event.is_readable() || is_closed) {
                     self.receive(event.token().0, is_closed)?;
                 }
             }
             self.bury_broken()?;
+            self.take_mended()?;
         }
         self.tell(u64::MAX);
         Ok(self.counted())
     }
 
-    /// Notes how long this thread has waited for a core up to both ends of the measurement.
-    fn note_waiting(&mut self, now_us: u64) {
+    /// Notes what was used up to both ends of the measurement.
+    fn note_edges(&mut self, now_us: u64) {
         let window = self.work.window;
-        if self.waited_before.is_none() && now_us >= window.from_us {
-            self.waited_before = Some(thread_waited_s());
+        if self.before.is_none() && now_us >= window.from_us {
+            self.before = Some(self.edge());
         }
-        if self.waited_after.is_none() && now_us >= window.until_us {
-            self.waited_after = Some(thread_waited_s());
+        if self.after.is_none() && now_us >= window.until_us {
+            self.after = Some(self.edge());
+        }
+    }
+
+    fn edge(&self) -> Edge {
+        Edge {
+            waited_s: thread_waited_s(),
+            received_bytes: self.links.iter().map(Link::received_bytes).sum(),
         }
     }
 
@@ -130,13 +163,15 @@ impl Worker {
         self.work.started.elapsed().as_micros() as u64
     }
 
-    /// Begins what is due, as long as there are streams.
+    /// Begins what is due, as long as there are streams. What has waited for one too long has failed.
     fn begin_due(&mut self, now_us: u64) {
         while !self.is_done
             && let Some(intended_us) = self.work.pacer.due(now_us)
             && intended_us < self.work.window.until_us
         {
-            if self.links.iter().all(|link| link.free_stream().is_none()) {
+            let has_stream = self.links.iter().any(|link| link.free_stream().is_some());
+            let is_late = intended_us.saturating_add(self.timeout_us()) < now_us;
+            if !has_stream && !is_late {
                 break;
             }
             let mut request = Request::new(&mut self.values);
@@ -144,12 +179,40 @@ impl Worker {
                 self.is_done = true;
                 break;
             };
-            let (index, stream) = next_stream(&self.links, &mut self.next_link, &self.work.nodes, &request);
             let under_way = UnderWay { operation, intended_us, begun_us: now_us };
-            self.links[index].begin(stream, under_way, &request);
             self.work.pacer.pass();
+            if has_stream {
+                let turns = Turns { links: &self.links, nodes: &self.work.nodes, now_us };
+                let (index, stream) = turns.next_stream(&mut self.next_link, &request);
+                self.links[index].begin(stream, under_way, &request);
+            } else {
+                let seconds = self.work.timeout.as_secs_f64();
+                self.fail(under_way, now_us, format!("no connection was free for {seconds} s"));
+            }
         }
         self.links.iter_mut().for_each(Link::send);
+    }
+
+    fn timeout_us(&self) -> u64 {
+        self.work.timeout.as_micros() as u64
+    }
+
+    /// Gives up what has been under way for too long.
+    fn forget_late(&mut self, now_us: u64) {
+        let Some(before_us) = now_us.checked_sub(self.timeout_us()) else { return };
+        for index in 0..self.links.len() {
+            for under_way in self.links[index].forget(before_us) {
+                let (node, seconds) = (&self.links[index].node.address, self.work.timeout.as_secs_f64());
+                let message = format!("{node} did not answer for {seconds} s");
+                self.fail(under_way, now_us, message);
+            }
+        }
+    }
+
+    /// An operation has failed without an answer.
+    fn fail(&mut self, under_way: UnderWay, now_us: u64, message: String) {
+        self.work.operations.fail(&under_way.operation);
+        self.record(under_way, now_us, End::Error(message));
     }
 
     /// Wakes when the next operation is due, unless a stream must come free first.
@@ -195,9 +258,11 @@ impl Worker {
     /// One answer.
     fn take(&mut self, index: usize, frame: &Frame, now_us: u64) -> Result<(), LabError> {
         let stream = frame.header.stream;
-        let Some(mut under_way) = self.links[index].under_way(stream) else {
-            return Err(self.malformed(index, format!("it answers on stream {stream}, which asked nothing")));
-        };
+        let answered = self.links[index].answered(stream, now_us);
+        let answered = answered.map_err(|NothingAsked| {
+            self.malformed(index, format!("it answers on stream {stream}, which asked nothing"))
+        })?;
+        let Some(mut under_way) = answered else { return Ok(()) };
         let envelope = ResponseEnvelope::decode(frame);
         let envelope = envelope.map_err(|error| self.malformed(index, error.to_string()))?;
         let mut request = Request::new(&mut self.values);
@@ -236,7 +301,7 @@ impl Worker {
         self.recorder.record(under_way.operation.kind, times, end);
     }
 
-    /// Links that broke are left out from now on, and what was under way on them has failed.
+    /// Links that broke are left out until they are mended, and what was under way on them has failed.
     fn bury_broken(&mut self) -> Result<(), LabError> {
         let now_us = self.now_us();
         for index in 0..self.links.len() {
@@ -244,19 +309,30 @@ impl Worker {
             let node = self.links[index].node.address.clone();
             let message = format!("the connection to {node} broke: {error}");
             for under_way in self.links[index].take_all() {
-                self.work.operations.fail(&under_way.operation);
-                self.record(under_way, now_us, End::Error(message.clone()));
+                self.fail(under_way, now_us, message.clone());
             }
-            if self.links.iter().all(Link::is_buried) {
+            if self.links.iter().all(Link::is_buried) && !self.work.bears_all_broken {
                 return Err(LabError::Broken { node, source: error });
             }
+            self.mender.ask(index, &self.links[index]);
         }
         Ok(())
     }
 
-    /// Tells how it goes, now and then.
+    /// New links take the place of those that broke.
+    fn take_mended(&mut self) -> io::Result<()> {
+        while let Some((index, mut link)) = self.mender.next() {
+            link.register(self.poll.registry(), Token(index))?;
+            link.count_on(&self.links[index]);
+            self.links[index] = link;
+        }
+        Ok(())
+    }
+
+    /// Gives up what is late, and tells how it goes, now and then.
     fn tell(&mut self, now_us: u64) {
         if now_us >= self.told_us.saturating_add(LOOK_EVERY.as_micros() as u64) {
+            self.forget_late(self.now_us());
             self.work.shared.tell(&mut self.recent, std::mem::take(&mut self.recent_bad_count));
             self.told_us = now_us;
         }
@@ -270,22 +346,42 @@ impl Worker {
         let due_us = window.until_us.min(now_us);
         let unbegun = if self.is_done { 0 } else { self.work.pacer.overdue_count(due_us) };
         self.recorder.note_endless(begun + unbegun);
-        let waited_before = self.waited_before.unwrap_or_else(thread_waited_s);
-        self.recorder.note_waited(self.waited_after.unwrap_or_else(thread_waited_s) - waited_before);
+        let now = self.edge();
+        let (before, after) = (self.before.unwrap_or(now), self.after.unwrap_or(now));
+        self.recorder
+            .note_used(after.waited_s - before.waited_s, after.received_bytes - before.received_bytes);
         self.recorder.finish()
     }
 }
 
-/// A free stream, of which there is one: to a node that has the row, if such a node has one, links taking turns.
-fn next_stream(links: &[Link], next_link: &mut usize, nodes: &Nodes, request: &Request<'_>) -> (usize, i16) {
-    let turns = || (0..links.len()).map(|turn| (*next_link + turn) % links.len());
-    let free = |index: usize| Some((index, links[index].free_stream()?));
-    let is_replica = |index: &usize| {
+/// Whose turn it is.
+struct Turns<'a> {
+    links: &'a [Link],
+    nodes: &'a Nodes,
+    now_us: u64,
+}
+
+impl Turns<'_> {
+    /// A free stream, of which there is one: to a node that has the row, if such a node has one, and to a node that is
+    /// not slow, links taking turns.
+    fn next_stream(&self, next_link: &mut usize, request: &Request<'_>) -> (usize, i16) {
         let token = request.token();
-        token.is_some_and(|token| nodes.is_replica(links[*index].node.index, token))
-    };
-    let found = turns().filter(is_replica).find_map(free).or_else(|| turns().find_map(free));
-    let (index, stream) = found.expect("whoever begins an operation has seen a free stream");
-    *next_link = (index + 1) % links.len();
-    (index, stream)
+        let is_replica =
+            |link: &Link| token.is_some_and(|token| self.nodes.is_replica(link.node.index, token));
+        let is_brisk = |link: &Link| !link.is_slow(self.now_us);
+        let found = self
+            .first(*next_link, |link| is_brisk(link) && is_replica(link))
+            .or_else(|| self.first(*next_link, is_replica))
+            .or_else(|| self.first(*next_link, is_brisk))
+            .or_else(|| self.first(*next_link, |_| true));
+        let (index, stream) = found.expect("whoever begins an operation has seen a free stream");
+        *next_link = (index + 1) % self.links.len();
+        (index, stream)
+    }
+
+    fn first(&self, next_link: usize, is_wanted: impl Fn(&Link) -> bool) -> Option<(usize, i16)> {
+        let turns = (0..self.links.len()).map(|turn| (next_link + turn) % self.links.len());
+        let free = |index: usize| Some((index, self.links[index].free_stream()?));
+        turns.filter_map(free).find(|(index, _)| is_wanted(&self.links[*index]))
+    }
 }

@@ -131,6 +131,7 @@ fn manifest(pace: Pace) -> Manifest {
             system: "Linux 6.1.0".to_owned(),
         },
         target: Target {
+            unreachable: Vec::new(),
             replication: "NetworkTopologyStrategy dc1: 3".to_owned(),
             releases: vec!["5.0.4".to_owned(); 3],
             cluster: "Test <Cluster>".to_owned(),

@@ -5,5 +5,6 @@
 mod measured;
 mod stub;
 
+mod disturbed;
 mod honest;
 mod script;

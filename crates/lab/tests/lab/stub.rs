@@ -6,10 +6,12 @@
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
+use lab::{Act, Hand};
 use protocol::{
     Decoder, Encoder, ErrorKind, ErrorResponse, Execute, Prepared, PreparedMetadata, Request, Response,
     ResponseEnvelope, ResultMetadata, Rows, Version, put_cell,
@@ -36,6 +38,29 @@ pub(crate) struct Manners {
 pub(crate) struct Stub {
     pub(crate) address: SocketAddr,
     state: Arc<Mutex<State>>,
+    pub(crate) fate: Arc<Fate>,
+}
+
+/// What is done to it.
+#[derive(Debug, Default)]
+pub(crate) struct Fate {
+    /// It takes no connection and serves none.
+    is_away: AtomicBool,
+    /// It answers nothing.
+    is_paused: AtomicBool,
+}
+
+impl Hand for Fate {
+    fn act(&self, act: Act) -> Result<(), String> {
+        match act {
+            Act::Kill(1) => self.is_away.store(true, Ordering::Relaxed),
+            Act::Start(1) => self.is_away.store(false, Ordering::Relaxed),
+            Act::Pause(1) => self.is_paused.store(true, Ordering::Relaxed),
+            Act::Resume(1) => self.is_paused.store(false, Ordering::Relaxed),
+            act => return Err(format!("the stub knows no {act}")),
+        }
+        Ok(())
+    }
 }
 
 #[derive(Default)]
@@ -54,15 +79,18 @@ impl Stub {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (state, started) = (Arc::new(Mutex::new(State::default())), Instant::now());
-        let shared = state.clone();
+        let fate = Arc::new(Fate::default());
+        let (shared, own_fate) = (state.clone(), fate.clone());
         std::thread::spawn(move || {
-            let state = shared;
             for socket in listener.incoming().flatten() {
-                let (state, manners) = (state.clone(), manners.clone());
-                std::thread::spawn(move || Talk::new(socket, state, manners, started).serve());
+                if own_fate.is_away.load(Ordering::Relaxed) {
+                    continue;
+                }
+                let (state, manners, fate) = (shared.clone(), manners.clone(), own_fate.clone());
+                std::thread::spawn(move || Talk { socket, state, manners, fate, started }.serve());
             }
         });
-        Stub { address, state }
+        Stub { address, state, fate }
     }
 
     /// Keys and values of all updates, in their order.
@@ -76,17 +104,14 @@ struct Talk {
     socket: TcpStream,
     state: Arc<Mutex<State>>,
     manners: Manners,
+    fate: Arc<Fate>,
     started: Instant,
 }
 
 impl Talk {
-    fn new(socket: TcpStream, state: Arc<Mutex<State>>, manners: Manners, started: Instant) -> Talk {
-        socket.set_nodelay(true).unwrap();
-        Talk { socket, state, manners, started }
-    }
-
     /// Until the client goes. All that came in one piece is answered in one.
     fn serve(mut self) {
+        self.socket.set_nodelay(true).unwrap();
         let (mut decoder, mut encoder) = (Decoder::server(1 << 24), Encoder::server());
         let mut buffer = vec![0; 1 << 16];
         while let Ok(received @ 1..) = self.socket.read(&mut buffer) {
@@ -107,6 +132,12 @@ impl Talk {
             }
             if is_late {
                 self.wait(came);
+            }
+            while self.fate.is_paused.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            if self.fate.is_away.load(Ordering::Relaxed) {
+                return;
             }
             if self.manners.dies_after.is_some_and(|after| self.started.elapsed() > after) {
                 return;
