@@ -31,7 +31,8 @@ impl<'a> Binding<'a> {
         assert_eq!(statements.len(), prepared.len(), "each statement is prepared once");
         let binding = Binding { text, partition_count, statements, prepared };
         for (place, (_, statement)) in binding.statements.iter().enumerate() {
-            let (marker_count, value_count) = (prepared[place].bind.columns.len(), statement.values.len());
+            let value_count = statement.values.len() * statement.times as usize;
+            let marker_count = prepared[place].bind.columns.len();
             if marker_count != value_count {
                 let why = format!("there are {marker_count} markers and {value_count} values");
                 return Err(binding.of_statement(place, why));
@@ -111,7 +112,7 @@ impl<'a> Binding<'a> {
             partition_count: self.partition_count,
             rows_per_partition: self.text.rows_per_partition,
             values: &self.statements[place].1.values,
-            markers: &self.prepared[place].bind.columns,
+            markers: &self.prepared[place].bind.columns[..self.statements[place].1.values.len()],
         }
     }
 

@@ -15,7 +15,9 @@ pub(super) struct Bound {
     /// Its place among all that were prepared.
     place: usize,
     makers: Vec<Maker>,
-    /// Which of its values make the partition's key.
+    /// How many partitions it is about; its values are made for each of them.
+    times: u64,
+    /// Which of its values make the key of the first one.
     key: Vec<usize>,
     pub(super) effect: Effect,
     rows: Option<(u32, u32)>,
@@ -40,6 +42,7 @@ impl Bound {
         Ok(Bound {
             place,
             makers,
+            times: text.times,
             key: key.filter(|index| *index < text.values.len()).collect(),
             effect: text.effect()?,
             rows: text.rows.map(|rows| (rows.from.max(0) as u32, rows.to.clamp(0, u32::MAX.into()) as u32)),
@@ -47,17 +50,47 @@ impl Bound {
         })
     }
 
-    /// Puts a request of it.
-    pub(super) fn put(&self, moment: &mut Moment<'_>, values: &mut Vec<Vec<u8>>, request: &mut Request<'_>) {
+    /// The first of the partitions that it is about, if this one was chosen among so many. Several stand one behind the
+    /// other, and what is chosen one after the other does not overlap.
+    pub(super) fn first_partition(&self, chosen: u64, partition_count: u64) -> u64 {
+        chosen.wrapping_mul(self.times) % partition_count
+    }
+
+    /// Puts a request of it, about the moment's partition and those behind it.
+    pub(super) fn put(
+        &self,
+        moment: &mut Moment<'_>,
+        partition_count: u64,
+        values: &mut Vec<Vec<u8>>,
+        request: &mut Request<'_>,
+    ) {
         if values.len() < self.makers.len() {
             values.resize_with(self.makers.len(), Vec::new);
         }
         request.execute(self.place);
+        let first = moment.partition;
+        self.put_values(moment, values, request);
+        self.aim(values, request);
+        for further in 1..self.times {
+            moment.partition = (first + further) % partition_count;
+            self.put_values(moment, values, request);
+        }
+        moment.partition = first;
+    }
+
+    fn put_values(&self, moment: &mut Moment<'_>, values: &mut Vec<Vec<u8>>, request: &mut Request<'_>) {
+        if values.len() < self.makers.len() {
+            values.resize_with(self.makers.len(), Vec::new);
+        }
         for (maker, value) in self.makers.iter().zip(values.iter_mut()) {
             value.clear();
             maker.make(moment, value);
             request.value(value);
         }
+    }
+
+    /// The request goes to where the partition is whose values these are, if the statement has its key.
+    fn aim(&self, values: &[Vec<u8>], request: &mut Request<'_>) {
         match self.key.as_slice() {
             [] => {}
             [alone] => drop(request.on(&values[*alone])),

@@ -21,7 +21,7 @@ pub(super) struct Fitting<'a> {
     pub(super) generators: &'a BTreeMap<String, Generator>,
     pub(super) partition_count: u64,
     pub(super) rows_per_partition: u64,
-    /// Names of the statement's values, and as many markers.
+    /// Names of the statement's values, and as many markers: those of the first partition, if it is about several.
     pub(super) values: &'a [String],
     pub(super) markers: &'a [ColumnSpec],
 }

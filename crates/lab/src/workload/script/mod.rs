@@ -163,7 +163,7 @@ impl Workload for Script {
 
     fn statements(&self, keyspace: &str) -> Vec<String> {
         let all = self.text.statements();
-        all.iter().map(|(_, one)| one.statement.replace(KEYSPACE, keyspace)).collect()
+        all.iter().map(|(_, one)| one.whole().replace(KEYSPACE, keyspace)).collect()
     }
 
     fn learn(&mut self, prepared: &[Prepared]) -> Result<(), LabError> {

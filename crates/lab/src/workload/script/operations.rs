@@ -64,9 +64,10 @@ impl Stage {
         request: &mut Request<'_>,
     ) -> u64 {
         let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
+        let partition = bound.first_partition(partition, self.partition_count);
         let held = self.held.of(partition);
         let mut moment = Moment { partition, row, now_ms, held, random: &mut thread.random };
-        bound.put(&mut moment, &mut thread.values, request);
+        bound.put(&mut moment, self.partition_count, &mut thread.values, request);
         bound.holds_after(&mut moment).unwrap_or(HOLDS_NOTHING)
     }
 }

@@ -18,7 +18,7 @@ use toml::{Table, Value};
 use super::text::in_line;
 
 /// Places that are filled later.
-const RESERVED: &[&str] = &["keyspace", "partition", "row", "hash"];
+const RESERVED: &[&str] = &["keyspace", "partition", "row", "hash", "times"];
 
 /// The text with its settings put in, some of them changed.
 ///

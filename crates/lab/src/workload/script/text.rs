@@ -9,6 +9,10 @@ use super::span::{Distribution, Span};
 
 /// What stands for the name of the keyspace.
 pub(super) const KEYSPACE: &str = "{keyspace}";
+/// What stands for the markers of an IN.
+const TIMES: &str = "{times}";
+/// A request has at most 65,535 values.
+const TIMES_MAX: u64 = 10_000;
 
 /// The whole text.
 #[derive(Clone, Debug, Deserialize)]
@@ -48,6 +52,9 @@ pub(super) struct StatementText {
     pub(super) values: Vec<String>,
     /// How many rows an answer must have.
     pub(super) rows: Option<Span>,
+    /// So many partitions in one request: a batch of statements, or an IN of keys.
+    #[serde(default = "one")]
+    pub(super) times: u64,
 }
 
 /// One kind of operation: a statement, or several in turn.
@@ -63,6 +70,8 @@ pub(super) struct OperationText {
     #[serde(default)]
     values: Vec<String>,
     rows: Option<Span>,
+    #[serde(default = "one")]
+    times: u64,
     #[serde(default)]
     turns: Vec<StatementText>,
     /// What is done instead with a partition of which it is not known what it holds.
@@ -114,11 +123,18 @@ impl ScriptText {
         }?;
         self.tables.iter().try_for_each(|table| names_keyspace(table))?;
         self.load.iter().try_for_each(StatementText::check).map_err(|why| format!("[load]: {why}"))?;
+        if self.load.iter().any(|load| load.times > 1) {
+            return Err("[load]: rows are loaded one by one".to_owned());
+        }
         for (index, operation) in self.operation.iter().enumerate() {
             let of_operation = |why: String| format!("operation '{}': {why}", operation.name);
             operation.check().map_err(of_operation)?;
             if self.operation[..index].iter().any(|other| other.name == operation.name) {
                 return Err(format!("two operations are called '{}'", operation.name));
+            }
+            let is_new = operation.partition.unwrap_or(self.partition) == Distribution::Next;
+            if is_new && operation.statements().iter().any(|one| one.times > 1) {
+                return Err(of_operation("new partitions are written one by one".to_owned()));
             }
             let row = operation.row.unwrap_or(self.row);
             if matches!(row, Distribution::Latest | Distribution::Next) {
@@ -139,8 +155,8 @@ impl OperationText {
         if self.statement.is_some() != self.turns.is_empty() {
             return Err("it has either a statement or turns".to_owned());
         }
-        if self.statement.is_none() && (!self.values.is_empty() || self.rows.is_some()) {
-            return Err("each of its turns has its own values and rows".to_owned());
+        if self.statement.is_none() && (!self.values.is_empty() || self.rows.is_some() || self.times != 1) {
+            return Err("each of its turns has its own values, rows and times".to_owned());
         }
         self.statements().iter().chain(&self.first).try_for_each(StatementText::check)
     }
@@ -151,6 +167,7 @@ impl OperationText {
             statement: statement.clone(),
             values: self.values.clone(),
             rows: self.rows,
+            times: self.times,
         });
         alone.into_iter().chain(self.turns.iter().cloned()).collect()
     }
@@ -174,7 +191,33 @@ impl StatementText {
         if !is_rows_of_read {
             return Err(format!("only a SELECT has rows, and `{}` is none", self.statement));
         }
-        self.effect().map(drop)
+        let names_times = self.statement.contains(TIMES);
+        match self.effect()? {
+            _ if self.times == 0 || self.times > TIMES_MAX => {
+                Err(format!("{} is no number of partitions: 1 to {TIMES_MAX}", self.times))
+            }
+            Effect::Read if self.times > 1 && !names_times => {
+                Err(format!("a SELECT of several partitions says IN ({TIMES})"))
+            }
+            Effect::Read if names_times && self.values.len() != 1 => {
+                Err(format!("where {TIMES} stands, there is one value, and no other marker"))
+            }
+            Effect::Condition if self.times > 1 => Err("conditions are on one partition".to_owned()),
+            Effect::Write if names_times => Err(format!("only a SELECT says {TIMES}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// As a server gets it: of several partitions, a logged batch, or one marker for each.
+    pub(super) fn whole(&self) -> String {
+        let times = self.times as usize;
+        match self.effect() {
+            Ok(Effect::Read) => self.statement.replace(TIMES, &vec!["?"; times].join(", ")),
+            _ if times > 1 => {
+                format!("BEGIN BATCH {}APPLY BATCH", format!("{}; ", self.statement).repeat(times))
+            }
+            _ => self.statement.clone(),
+        }
     }
 
     /// What its answer is.

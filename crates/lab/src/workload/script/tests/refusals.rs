@@ -77,7 +77,8 @@ fn what_a_server_shows_is_refused_in_words() {
 #[test]
 fn a_condition_is_known_by_its_words() {
     let effect = |statement: &str| {
-        let text = StatementText { statement: statement.to_owned(), values: Vec::new(), rows: None };
+        let text =
+            StatementText { statement: statement.to_owned(), values: Vec::new(), rows: None, times: 1 };
         text.effect()
     };
     assert_eq!(effect("select * from t"), Ok(Effect::Read));

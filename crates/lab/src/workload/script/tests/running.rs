@@ -62,6 +62,57 @@ fn checked() -> Script {
     script
 }
 
+const BATCHED: &str = r#"
+name = "batched"
+about = "three rows in a request"
+partition = "sequence"
+tables = ["CREATE TABLE {keyspace}.t (id bigint PRIMARY KEY, title text)"]
+
+[values]
+id = { kind = "partition" }
+title = { kind = "derived", of = ["id"], bytes = 20 }
+
+[[operation]]
+name = "batch"
+statement = "INSERT INTO {keyspace}.t (id, title) VALUES (?, ?)"
+values = ["id", "title"]
+times = 3
+
+[[operation]]
+name = "in"
+statement = "SELECT id, title FROM {keyspace}.t WHERE id IN ({times})"
+values = ["id"]
+rows = 3
+times = 3
+"#;
+
+#[test]
+fn a_request_of_several_partitions_has_values_of_each() {
+    let mut script = Script::of(&plan(BATCHED, 7), BATCHED).unwrap();
+    let insert = "INSERT INTO ks.t (id, title) VALUES (?, ?); ";
+    let expected = [
+        format!("BEGIN BATCH {}APPLY BATCH", insert.repeat(3)),
+        "SELECT id, title FROM ks.t WHERE id IN (?, ?, ?)".to_owned(),
+    ];
+    assert_eq!(script.statements("ks"), expected);
+    let columns = [("id", CqlType::Bigint), ("title", CqlType::Text)];
+    let of_batch: Vec<_> = columns.iter().cycle().take(6).cloned().collect();
+    let of_in = vec![columns[0].clone(); 3];
+    script.learn(&[prepared(&of_batch, 1, &[]), prepared(&of_in, 0, &columns)]).unwrap();
+    let mut operations = script.operations(PART);
+    let mut ids = [Vec::new(), Vec::new()];
+    while ids.iter().any(|ids| ids.len() < 9) {
+        let (_, statement, values) = begun(&mut *operations).unwrap();
+        let step = if statement == 0 { 2 } else { 1 };
+        assert_eq!(values.len(), 3 * step);
+        let id = |value: &Vec<u8>| i64::from_be_bytes(value.as_slice().try_into().unwrap());
+        ids[statement].extend(values.iter().step_by(step).map(id));
+    }
+    for ids in ids {
+        assert_eq!(ids[..9], [0, 1, 2, 3, 4, 5, 6, 0, 1], "one behind the other, and again from the first");
+    }
+}
+
 #[test]
 fn every_row_is_loaded_once_by_some_thread() {
     let script = checked();
