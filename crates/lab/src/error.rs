@@ -52,8 +52,8 @@ pub enum LabError {
         /// Why.
         reason: String,
     },
-    /// Rows can not be loaded.
-    #[error("{count} rows can not be loaded: {message}")]
+    /// Rows can not be loaded, or counters not be read.
+    #[error("{count} rows can not be loaded or read: {message}")]
     Load {
         /// How many were refused.
         count: u64,

@@ -65,6 +65,34 @@ pub struct Repetition {
     pub wrongs: BTreeMap<String, u64>,
     /// What happened meanwhile.
     pub events: Vec<Event>,
+    /// What was counted, where the workload counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<Audit>,
+}
+
+/// Counters held against what was acknowledged, all since the run began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Audit {
+    /// Increments that were acknowledged.
+    pub acknowledged_count: u64,
+    /// Those that failed or had no end: they may have been counted, and may be later.
+    pub doubtful_count: u64,
+    /// By how much all counters together have grown.
+    pub counted: i64,
+}
+
+impl Audit {
+    /// What is wrong with the counters, if anything is.
+    pub fn fault(&self) -> Option<String> {
+        let Audit { acknowledged_count, doubtful_count, counted } = *self;
+        let (least, most) = (acknowledged_count as i64, (acknowledged_count + doubtful_count) as i64);
+        (!(least..=most).contains(&counted)).then(|| {
+            format!(
+                "counters grew by {counted}, where {acknowledged_count} increments were acknowledged and \
+                 {doubtful_count} are in doubt"
+            )
+        })
+    }
 }
 
 /// Of one kind of operation, second by second.

@@ -122,6 +122,7 @@ fn trial_of(plan: &Plan, number: u64) -> Plan {
         measured_s: TRIAL_S,
         repetition_count: 1,
         dropped_count: 0,
+        disturbances: Vec::new(),
         seed: plan.seed.wrapping_add((number + 1) << 48),
         ..plan.clone()
     }

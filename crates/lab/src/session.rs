@@ -8,7 +8,7 @@ use crate::engine::{self, PassEnd, Watch};
 use crate::error::LabError;
 use crate::manifest::{Manifest, Pace, Plan, VERSION};
 use crate::process::machine;
-use crate::results::Results;
+use crate::results::{Repetition, Results};
 use crate::target::Session;
 use crate::workload::{Workload, workload_of};
 
@@ -68,6 +68,9 @@ impl Measurement {
             let load = engine::load(plan, &*workload, &session, watch)?;
             (watch.loaded)(plan, &load);
         }
+        if engine::audit(plan, &*workload, &session, watch)? {
+            workload.begin_audit();
+        }
         let results = Results { manifest, repetitions: Vec::new(), warnings: Vec::new() };
         Ok(Measurement { plan: plan.clone(), workload, session, results, is_ended: false })
     }
@@ -93,6 +96,7 @@ impl Measurement {
             measured => measured?,
         };
         repetition.is_kept = index >= self.plan.dropped_count;
+        self.audit(&mut repetition, watch);
         match end {
             PassEnd::Done => {}
             PassEnd::Cut(reason) => self.end(reason),
@@ -105,6 +109,20 @@ impl Measurement {
         }
         self.results.repetitions.push(repetition);
         Ok(())
+    }
+
+    /// Holds what was counted against what was acknowledged.
+    fn audit(&mut self, repetition: &mut Repetition, watch: &mut Watch<'_>) {
+        match engine::audit(&self.plan, &*self.workload, &self.session, watch) {
+            Ok(false) => {}
+            // A pass that was stopped has not read all.
+            Ok(true) if watch.is_stopped() => {}
+            Ok(true) => repetition.audit = self.workload.audited(),
+            Err(error) => self.results.warnings.push(format!("The counters could not be read: {error}.")),
+        }
+        if let Some(fault) = repetition.audit.and_then(|audit| audit.fault()) {
+            *repetition.wrongs.entry(fault).or_default() += 1;
+        }
     }
 
     fn end(&mut self, warning: String) {

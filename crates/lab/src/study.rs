@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::comparison::{Comparison, Contender, compare};
 use crate::engine::Watch;
 use crate::error::LabError;
-use crate::manifest::Plan;
+use crate::manifest::{Pace, Plan};
+use crate::search::closed_loop_rate;
 
 /// What is studied, in words.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,6 +52,21 @@ pub struct Part {
     pub plan: Plan,
     /// Its rows are loaded first; otherwise those of a part before it are there.
     pub loads: bool,
+    /// At which pace.
+    #[serde(default)]
+    pub offer: Offer,
+}
+
+/// At which pace a part is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Offer {
+    /// As its plan says.
+    #[default]
+    AsPlanned,
+    /// In an open loop, with this part of what the slowest of the servers bears in a closed one. Parts that only differ
+    /// in this share one trial, so that they are steps of one ladder.
+    PartOfBorne(f64),
 }
 
 /// What came of a study.
@@ -71,18 +87,72 @@ pub fn study(
     parts: &[Part],
     contenders: &[Contender],
     watch: &mut Watch<'_>,
-    done: &mut dyn FnMut(&Part, &Comparison) -> Result<(), LabError>,
+    tell: &mut dyn Tell,
 ) -> Result<Study, LabError> {
     let mut study = Study { subject: subject.clone(), parts: Vec::new() };
-    for part in parts {
+    let mut borne: Option<(Part, f64)> = None;
+    for (index, part) in parts.iter().enumerate() {
         if watch.is_stopped() {
             break;
         }
+        tell.begins(part, index + 1, parts.len());
         let mut contenders = contenders.to_vec();
         contenders.iter_mut().for_each(|contender| contender.preparation.loads &= part.loads);
+        let mut part = part.clone();
+        if let Offer::PartOfBorne(share) = part.offer {
+            let known =
+                borne.as_ref().filter(|(other, _)| !part.loads && is_same_load(&other.plan, &part.plan));
+            let rate = match known {
+                Some((_, rate)) => *rate,
+                None => slowest(&part, &contenders, watch)?,
+            };
+            contenders.iter_mut().for_each(|contender| contender.preparation.loads = false);
+            part.plan.pace = Pace::Open { rate: (rate * share).max(1.0).round() };
+            part.offer = Offer::AsPlanned;
+            tell.offers(&part, rate);
+            borne = Some((part.clone(), rate));
+        }
         let comparison = compare(&part.plan, &contenders, watch)?;
-        done(part, &comparison)?;
-        study.parts.push((part.clone(), comparison));
+        tell.ends(&part, &comparison)?;
+        study.parts.push((part, comparison));
     }
     Ok(study)
+}
+
+/// Whoever is told how a study goes.
+pub trait Tell {
+    /// A part begins: its number, and of how many.
+    fn begins(&mut self, part: &Part, number: usize, count: usize);
+
+    /// A part's pace was found: so many operations each second the slowest server bears in a closed loop.
+    fn offers(&mut self, part: &Part, borne: f64);
+
+    /// A part is over.
+    ///
+    /// # Errors
+    /// What was found can not be kept, and the study ends.
+    fn ends(&mut self, part: &Part, comparison: &Comparison) -> Result<(), LabError>;
+}
+
+/// Would the same closed loop find the same?
+fn is_same_load(one: &Plan, other: &Plan) -> bool {
+    let of =
+        |plan: &Plan| Plan { pace: Pace::Closed { in_flight: 1 }, disturbances: Vec::new(), ..plan.clone() };
+    of(one) == of(other)
+}
+
+/// What the slowest of some servers bears in a closed loop, the part's rows being loaded first where it loads.
+fn slowest(part: &Part, contenders: &[Contender], watch: &mut Watch<'_>) -> Result<f64, LabError> {
+    let in_flight = match part.plan.pace {
+        Pace::Closed { in_flight } => in_flight,
+        Pace::Open { .. } => {
+            return Err(LabError::Plan(format!("{} has a rate already", part.name)));
+        }
+    };
+    let mut least = f64::INFINITY;
+    for contender in contenders {
+        let plan = Plan { nodes: contender.nodes.clone(), ..part.plan.clone() };
+        least = least.min(closed_loop_rate(&plan, in_flight, &contender.preparation, watch)?);
+    }
+    Ok(least)
 }

@@ -26,5 +26,5 @@ mod timer;
 mod worker;
 
 pub(crate) use link::Link;
-pub(crate) use run::{PassEnd, load, measure};
+pub(crate) use run::{PassEnd, audit, load, measure};
 pub use run::{Progress, Watch};

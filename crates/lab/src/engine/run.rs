@@ -105,6 +105,38 @@ pub(crate) fn load(
     session: &Session,
     watch: &mut Watch<'_>,
 ) -> Result<Repetition, LabError> {
+    all_once(plan, workload, session, watch, &|part| workload.loader(part))
+}
+
+/// Reads all that a workload counts, if it counts something. Tells whether it does.
+///
+/// # Errors
+/// No connection, or something that can not be read.
+pub(crate) fn audit(
+    plan: &Plan,
+    workload: &dyn Workload,
+    session: &Session,
+    watch: &mut Watch<'_>,
+) -> Result<bool, LabError> {
+    if workload.auditor(Part { index: 0, count: 1, seed: 0 }).is_none() {
+        return Ok(false);
+    }
+    let auditor = |part| workload.auditor(part).expect("a workload that counts does so in each of its parts");
+    let read = all_once(plan, workload, session, watch, &auditor)?;
+    match read.wrongs.into_iter().next() {
+        Some((message, count)) => Err(LabError::Load { count, message }),
+        None => Ok(true),
+    }
+}
+
+/// Does all of some operations, each once, many at a time.
+fn all_once(
+    plan: &Plan,
+    workload: &dyn Workload,
+    session: &Session,
+    watch: &mut Watch<'_>,
+    operations: &dyn Fn(Part) -> Box<dyn Operations>,
+) -> Result<Repetition, LabError> {
     let plan = Plan {
         pace: Pace::Closed { in_flight: LOAD_IN_FLIGHT },
         warmup_s: 0.0,
@@ -112,7 +144,7 @@ pub(crate) fn load(
         disturbances: Vec::new(),
         ..plan.clone()
     };
-    let pass = pass(Phase::Load, &plan, workload, session, watch, &|part| workload.loader(part))?;
+    let pass = pass(Phase::Load, &plan, workload, session, watch, operations)?;
     if let Some((message, count)) = pass.found.errors.iter().next() {
         return Err(LabError::Load { count: *count, message: message.clone() });
     }
@@ -155,6 +187,7 @@ fn repetition_of(pass: Pass) -> (Repetition, PassEnd) {
         errors: pass.found.errors,
         wrongs: pass.found.wrongs,
         events: pass.events,
+        audit: None,
     };
     (repetition, pass.end)
 }

@@ -341,8 +341,9 @@ impl Worker {
     /// What it has found, with what was due until now and has no end.
     fn counted(mut self) -> Found {
         let (now_us, window) = (self.now_us(), self.work.window);
-        let under_way = self.links.iter_mut().flat_map(Link::take_all);
-        let begun = under_way.filter(|under_way| window.has(under_way.intended_us)).count() as u64;
+        let under_way: Vec<UnderWay> = self.links.iter_mut().flat_map(Link::take_all).collect();
+        under_way.iter().for_each(|under_way| self.work.operations.fail(&under_way.operation));
+        let begun = under_way.iter().filter(|under_way| window.has(under_way.intended_us)).count() as u64;
         let due_us = window.until_us.min(now_us);
         let unbegun = if self.is_done { 0 } else { self.work.pacer.overdue_count(due_us) };
         self.recorder.note_endless(begun + unbegun);

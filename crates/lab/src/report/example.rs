@@ -76,6 +76,7 @@ fn repetition(index: usize, second_count: usize, chance: &mut Chance) -> Repetit
         client_waited_s: 0.2,
         server_cpu_s: Some(11.5),
         server_resident_bytes: Some(1_340_000_000),
+        audit: None,
         server_disk_bytes: None,
         received_bytes: 0,
         caches: BTreeMap::new(),

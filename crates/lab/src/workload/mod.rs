@@ -18,6 +18,7 @@ pub use ycsb::SETTINGS as YCSB_SETTINGS;
 
 use crate::error::LabError;
 use crate::manifest::Plan;
+use crate::results::Audit;
 
 /// A load, shared by threads.
 pub(crate) trait Workload: Send + Sync {
@@ -43,6 +44,19 @@ pub(crate) trait Workload: Send + Sync {
 
     /// What a thread does while it is measured.
     fn operations(&self, part: Part) -> Box<dyn Operations>;
+
+    /// Reads one part of all that was counted, if something is.
+    fn auditor(&self, _: Part) -> Option<Box<dyn Operations>> {
+        None
+    }
+
+    /// All was read: counting begins here.
+    fn begin_audit(&self) {}
+
+    /// All was read again: what it is, held against what was acknowledged since.
+    fn audited(&self) -> Option<Audit> {
+        None
+    }
 }
 
 /// One of several threads.

@@ -2,6 +2,7 @@
 
 use protocol::Prepared;
 
+use super::audit::Auditing;
 use super::bound::Bound;
 use super::check::Written;
 use super::fitting::Fitting;
@@ -60,6 +61,11 @@ impl<'a> Binding<'a> {
             operations.push(self.operation(text, turns, first, kind_not_applied));
             kind_not_applied += usize::from(text.has_condition());
         }
+        let audit = next(usize::from(self.text.audit.is_some()))?.pop();
+        let auditing = audit.zip(self.text.audit.as_ref()).and_then(|(bound, text)| {
+            let kind = self.text.operation.iter().position(|operation| operation.name == text.counts)?;
+            Some(Auditing::new(bound, kind))
+        });
         let held_count = if self.text.holds() { self.partition_count } else { 0 };
         Ok(Stage {
             partition_count: self.partition_count,
@@ -68,6 +74,7 @@ impl<'a> Binding<'a> {
             operations,
             partitions: Acknowledged::new(self.partition_count),
             held: Held::new(held_count),
+            auditing,
         })
     }
 

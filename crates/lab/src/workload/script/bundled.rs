@@ -1,7 +1,9 @@
-//! The scripts that come with the lab: the workloads of other tools. Each says in its head what it mends.
+//! The scripts that come with the lab: the workloads of other tools, each of which says in its head what it mends, and one
+//! that audits counters.
 
 /// Names, and texts.
 pub(crate) const BUNDLED: &[(&str, &str)] = &[
+    ("counters", include_str!("../../../workloads/counters.toml")),
     ("tlp-keyvalue", include_str!("../../../workloads/tlp-keyvalue.toml")),
     ("tlp-timeseries", include_str!("../../../workloads/tlp-timeseries.toml")),
     ("tlp-udt-timeseries", include_str!("../../../workloads/tlp-udt-timeseries.toml")),

@@ -25,6 +25,7 @@ mod check;
 mod fitting;
 mod plain;
 
+mod audit;
 mod held;
 mod operations;
 
@@ -40,6 +41,8 @@ use protocol::Prepared;
 use super::{Operations, Part, Workload};
 use crate::error::LabError;
 use crate::manifest::Plan;
+use crate::results::Audit;
+use audit::Auditor;
 use binding::Binding;
 use generator::Generator;
 use operations::{Loader, Mixed, Stage};
@@ -125,14 +128,15 @@ impl Script {
 
 impl ScriptText {
     /// All statements, in the order in which they are prepared: of the load, then of each operation its turns and its
-    /// first. Each with who has it.
+    /// first, then of the audit. Each with who has it.
     fn statements(&self) -> Vec<(String, StatementText)> {
         let load = self.load.iter().map(|load| ("[load]".to_owned(), load.clone()));
         let of_operations = self.operation.iter().flat_map(|one| {
             let all = one.statements().into_iter().chain(one.first.clone());
             all.map(|statement| (format!("operation '{}'", one.name), statement))
         });
-        load.chain(of_operations).collect()
+        let audit = self.audit.iter().map(|audit| ("[audit]".to_owned(), audit.statement()));
+        load.chain(of_operations).chain(audit).collect()
     }
 
     /// Does some value depend on what a partition holds?
@@ -184,5 +188,18 @@ impl Workload for Script {
 
     fn operations(&self, part: Part) -> Box<dyn Operations> {
         Box::new(Mixed::new(self.stage(), part))
+    }
+
+    fn auditor(&self, part: Part) -> Option<Box<dyn Operations>> {
+        let stage = self.stage();
+        stage.auditing.is_some().then(|| -> Box<dyn Operations> { Box::new(Auditor::new(stage, part)) })
+    }
+
+    fn begin_audit(&self) {
+        self.stage().auditing.iter().for_each(audit::Auditing::begin);
+    }
+
+    fn audited(&self) -> Option<Audit> {
+        self.stage().auditing.as_ref().map(audit::Auditing::verdict)
     }
 }

@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use protocol::Rows;
 
+use super::audit::Auditing;
 use super::bound::Bound;
 use super::choice::Chooser;
 use super::held::{Held, number_of};
@@ -26,6 +27,8 @@ pub(super) struct Stage {
     pub(super) partitions: Acknowledged,
     /// What they hold, if some statement asks.
     pub(super) held: Held,
+    /// What is counted, if something is.
+    pub(super) auditing: Option<Auditing>,
 }
 
 /// One kind of operation.
@@ -55,7 +58,7 @@ impl Stage {
     }
 
     /// Puts a request, and says what its partition holds if it is applied.
-    fn put(
+    pub(super) fn put(
         &self,
         bound: &Bound,
         partition: u64,
@@ -73,14 +76,14 @@ impl Stage {
 }
 
 /// What a thread has of its own.
-struct Thread {
+pub(super) struct Thread {
     random: Random,
     /// Buffers of values.
     values: Vec<Vec<u8>>,
 }
 
 impl Thread {
-    fn new(part: Part) -> Thread {
+    pub(super) fn new(part: Part) -> Thread {
         Thread { random: Random::new(part.seed, part.index as u32), values: Vec::new() }
     }
 }
@@ -175,6 +178,7 @@ impl Operations for Mixed {
     }
 
     fn fail(&mut self, operation: &Operation) {
+        self.stage.auditing.iter().for_each(|auditing| auditing.doubt(operation.kind));
         // A new partition that may be there or not must hold up none behind it.
         if self.stage.operations[operation.kind].partition == Distribution::Next {
             self.stage.partitions.doubt(operation.row);
@@ -190,7 +194,10 @@ impl Operations for Mixed {
                 Some(fault) => return Step::Wrong(fault),
                 None => return Step::Done,
             },
-            (Effect::Write, Answer::Done) => self.stage.hold(operation),
+            (Effect::Write, Answer::Done) => {
+                self.stage.auditing.iter().for_each(|auditing| auditing.acknowledge(operation.kind));
+                self.stage.hold(operation);
+            }
             (Effect::Condition, Answer::Rows(rows)) => match Outcome::of(rows) {
                 Outcome { is_applied: true, .. } => self.stage.hold(operation),
                 Outcome { held, .. } => {

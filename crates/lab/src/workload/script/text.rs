@@ -40,6 +40,25 @@ pub(super) struct ScriptText {
     pub(super) load: Option<StatementText>,
     #[serde(default)]
     pub(super) operation: Vec<OperationText>,
+    pub(super) audit: Option<AuditText>,
+}
+
+/// How counters are read, to hold them against what was acknowledged.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AuditText {
+    /// The operation that adds one.
+    pub(super) counts: String,
+    statement: String,
+    #[serde(default)]
+    values: Vec<String>,
+}
+
+impl AuditText {
+    /// Reads the counters of a partition.
+    pub(super) fn statement(&self) -> StatementText {
+        StatementText { statement: self.statement.clone(), values: self.values.clone(), rows: None, times: 1 }
+    }
 }
 
 /// A statement with the values of its markers.
@@ -102,6 +121,23 @@ impl ScriptText {
         Ok(script)
     }
 
+    fn check_audit(&self) -> Result<(), String> {
+        let Some(audit) = &self.audit else { return Ok(()) };
+        let statement = audit.statement();
+        statement.check()?;
+        let counted = self.operation.iter().find(|operation| operation.name == audit.counts);
+        let statements = counted.map(OperationText::statements).unwrap_or_default();
+        let adds_one = |one: &StatementText| one.effect() == Ok(Effect::Write) && one.times == 1;
+        match () {
+            () if statement.effect()? != Effect::Read => Err("counters are read by a SELECT".to_owned()),
+            () if statements.is_empty() => Err(format!("there is no operation '{}'", audit.counts)),
+            () if !statements.iter().all(adds_one) => {
+                Err(format!("'{}' is no operation that adds one to a counter", audit.counts))
+            }
+            () => Ok(()),
+        }
+    }
+
     fn check(&self) -> Result<(), String> {
         let is_word = |name: &str| {
             !name.is_empty()
@@ -126,6 +162,7 @@ impl ScriptText {
         if self.load.iter().any(|load| load.times > 1) {
             return Err("[load]: rows are loaded one by one".to_owned());
         }
+        self.check_audit().map_err(|why| format!("[audit]: {why}"))?;
         for (index, operation) in self.operation.iter().enumerate() {
             let of_operation = |why: String| format!("operation '{}': {why}", operation.name);
             operation.check().map_err(of_operation)?;

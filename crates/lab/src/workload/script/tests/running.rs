@@ -243,3 +243,61 @@ fn an_entry_of_a_map_is_checked_as_the_whole_map_is() {
     assert_eq!(verdict(&written[2]), Step::Done);
     assert_eq!(verdict(b"001.0.1"), Step::Wrong("data of 001.0.1 is not what was written there".to_owned()));
 }
+
+const COUNTED: &str = r#"
+name = "counted"
+about = "increments"
+tables = ["CREATE TABLE {keyspace}.t (id bigint PRIMARY KEY, value counter)"]
+
+[values]
+id = { kind = "partition" }
+
+[[operation]]
+name = "add"
+statement = "UPDATE {keyspace}.t SET value = value + 1 WHERE id = ?"
+values = ["id"]
+
+[audit]
+counts = "add"
+statement = "SELECT value FROM {keyspace}.t WHERE id = ?"
+values = ["id"]
+"#;
+
+/// Reads all counters, of which each is answered with the same; the last one is not there.
+fn read_all(script: &Script, value: i64) {
+    let mut auditor = script.auditor(PART).unwrap();
+    let mut ids = Vec::new();
+    while let Some((mut operation, statement, values)) = begun(&mut *auditor) {
+        assert_eq!(statement, 1, "the audit is prepared last");
+        ids.push(values[0].clone());
+        let answer = if ids.len() == 3 { row(&[None]) } else { row(&[Some(&value.to_be_bytes())]) };
+        assert_eq!(taken(&mut *auditor, &mut operation, Answer::Rows(&answer)), Step::Done);
+    }
+    assert_eq!(ids.len(), 3);
+}
+
+#[test]
+fn counters_are_held_against_what_was_acknowledged() {
+    let mut script = Script::of(&plan(COUNTED, 3), COUNTED).unwrap();
+    let id = [("id", CqlType::Bigint)];
+    script.learn(&[prepared(&id, 1, &[]), prepared(&id, 1, &[("value", CqlType::Counter)])]).unwrap();
+    read_all(&script, 5);
+    script.begin_audit();
+    let mut operations = script.operations(PART);
+    for index in 0..3 {
+        let (mut operation, ..) = begun(&mut *operations).unwrap();
+        match index {
+            0 => operations.fail(&operation),
+            _ => assert_eq!(taken(&mut *operations, &mut operation, Answer::Done), Step::Done),
+        }
+    }
+    let fault_at = |value: i64| {
+        read_all(&script, value);
+        let audit = script.audited().unwrap();
+        assert_eq!((audit.acknowledged_count, audit.doubtful_count), (2, 1));
+        audit.fault()
+    };
+    assert_eq!(fault_at(6), None, "both that were acknowledged");
+    assert!(fault_at(5).unwrap().contains("grew by 0, where 2 increments"), "both are lost");
+    assert!(fault_at(7).unwrap().contains("grew by 4"), "more than was ever asked for");
+}

@@ -1,0 +1,60 @@
+//! The Last Pickle, "Compression with mixed workloads" (2018): the size of compressed chunks, and what reads cost.
+
+use super::{Profile, Repeated, Scale, Servers, sentences, set};
+use crate::study::{Offer, Part, Subject};
+
+pub(super) const PROFILE: Profile = Profile {
+    name: "tlp-chunk",
+    about: "The Last Pickle's chunk sizes: 4, 16, 64 and 256 KB, data twice the memory, bytes read from the disk",
+    settings: &[("memory-mb", 1536), ("value-bytes", 1000)],
+    make,
+};
+
+const SIZES_KB: [u64; 4] = [4, 16, 64, 256];
+/// Of the memory that servers are given.
+const DATA_PART: u64 = 2;
+
+fn make(scale: &Scale<'_>) -> Repeated {
+    let (memory_bytes, value_bytes) = (scale.setting("memory-mb") << 20, scale.setting("value-bytes"));
+    let row_count = scale.rows(memory_bytes * DATA_PART / value_bytes.max(1));
+    let part = |kb: u64| {
+        let mut plan = scale.plan("tlp-keyvalue");
+        plan.row_count = row_count;
+        plan.keyspace = format!("bench_{kb}k");
+        set(&mut plan, "chunk-kb", kb);
+        set(&mut plan, "bytes-min", value_bytes);
+        set(&mut plan, "bytes-max", value_bytes);
+        Part {
+            name: format!("{kb}k"),
+            about: format!("chunks of {kb} KB"),
+            plan,
+            loads: true,
+            offer: Offer::AsPlanned,
+        }
+    };
+    Repeated {
+        subject: Subject {
+            name: PROFILE.name.to_owned(),
+            title: "The Last Pickle: chunk sizes under a mixed load".to_owned(),
+            source: "https://thelastpickle.com/blog/2018/08/08/compression_performance.html".to_owned(),
+            claims: sentences(&[
+                "With chunks of 64 KB: 44,000 operations/s, half of them reads, 99% of the reads within 24 ms, and 500 to \
+                 600 MB/s from the disk for 25 MB/s on the network.",
+                "With chunks of 4 KB: 62,000 operations/s, 99% of the reads within 13 ms, and much less from the disk.",
+            ]),
+            scaled: vec![
+                format!(
+                    "{row_count} values of {value_bytes} bytes, where the article had 10,000,000 of 100 to 200: twice the \
+                     {} MB of memory that servers are given, page cache included.",
+                    memory_bytes >> 20
+                ),
+                "A closed loop; the article's was one of four threads with many requests under way, too."
+                    .to_owned(),
+                "Bytes from the disk are those that the kernel counts for the server's processes.".to_owned(),
+            ],
+            price: None,
+        },
+        servers: Servers { node_count: 1, memory_bytes: Some(memory_bytes) },
+        parts: SIZES_KB.map(part).to_vec(),
+    }
+}

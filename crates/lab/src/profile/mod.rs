@@ -1,0 +1,244 @@
+//! Profiles: what published articles measured, each repeated by one command and scaled to the machine.
+//!
+//! ```text
+//!   Profile --Scale (cores, memory, what the user wants otherwise)--> Repeated: subject, servers, parts --> study
+//! ```
+//!
+//! A profile says what the article did, what is smaller here and why; nothing is made smaller silently. How to read
+//! what comes out, and what came out on our machine, stands in `docs/lab/articles.md`.
+
+mod chunk;
+mod cloudera;
+mod counters;
+mod failover;
+mod ladder;
+mod netflix;
+mod sberbank;
+mod ycsb;
+
+use std::collections::BTreeMap;
+
+use crate::error::LabError;
+use crate::manifest::{DEFAULT_TIMEOUT_S, Machine, Pace, Plan};
+use crate::process::machine;
+use crate::study::{Part, Subject};
+
+/// A published measurement that can be repeated.
+#[derive(Clone, Copy)]
+pub struct Profile {
+    /// As it is called for.
+    pub name: &'static str,
+    /// A line.
+    pub about: &'static str,
+    /// Its settings, with what they are if nobody changes them.
+    settings: &'static [(&'static str, u64)],
+    make: fn(&Scale<'_>) -> Repeated,
+}
+
+/// A profile fitted to a machine and to a user's wishes.
+#[derive(Clone, Debug)]
+pub struct Repeated {
+    /// What is studied.
+    pub subject: Subject,
+    /// The servers that it wants.
+    pub servers: Servers,
+    /// What is run.
+    pub parts: Vec<Part>,
+}
+
+/// What servers a profile wants, if they are started for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Servers {
+    /// How many nodes.
+    pub node_count: usize,
+    /// Memory of all of them together; as much as they take, if none.
+    pub memory_bytes: Option<u64>,
+}
+
+/// What a user wants otherwise than a profile has it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wishes {
+    /// Seconds of each measurement.
+    pub measured_s: Option<f64>,
+    /// Seconds before it.
+    pub warmup_s: Option<f64>,
+    /// How often each part is measured.
+    pub repetition_count: Option<usize>,
+    /// How many of the first are dropped.
+    pub dropped_count: Option<usize>,
+    /// Rows that are loaded.
+    pub row_count: Option<u64>,
+    /// What is chosen by chance follows from it.
+    pub seed: Option<u64>,
+    /// Connections.
+    pub connection_count: Option<usize>,
+    /// Threads of the client.
+    pub thread_count: Option<usize>,
+    /// Settings of the profile.
+    pub settings: BTreeMap<String, u64>,
+}
+
+/// What a profile is scaled by.
+struct Scale<'a> {
+    machine: Machine,
+    wishes: &'a Wishes,
+    settings: &'static [(&'static str, u64)],
+}
+
+/// All of them.
+pub static PROFILES: [Profile; 8] = [
+    ycsb::PROFILE,
+    netflix::PROFILE,
+    chunk::PROFILE,
+    ladder::PROFILE,
+    sberbank::PROFILE,
+    cloudera::PROFILE,
+    counters::PROFILE,
+    failover::PROFILE,
+];
+
+/// The profile of a name, if there is one.
+pub fn profile(name: &str) -> Option<&'static Profile> {
+    PROFILES.iter().find(|profile| profile.name == name)
+}
+
+impl Profile {
+    /// Fits it to this machine.
+    ///
+    /// # Errors
+    /// It has no such setting, or the wishes leave nothing to measure.
+    pub fn repeated(&self, wishes: &Wishes) -> Result<Repeated, LabError> {
+        let is_known = |name: &str| self.settings.iter().any(|(known, _)| *known == name);
+        if let Some(name) = wishes.settings.keys().find(|name| !is_known(name)) {
+            return Err(LabError::Plan(format!(
+                "{} has no setting '{name}': {}",
+                self.name,
+                self.setting_words()
+            )));
+        }
+        let mut repeated = (self.make)(&Scale { machine: machine(), wishes, settings: self.settings });
+        for part in &mut repeated.parts {
+            wishes.apply_to(&mut part.plan);
+            part.plan = part.plan.clone().completed()?;
+        }
+        Ok(repeated)
+    }
+
+    /// Its settings, in words.
+    pub fn setting_words(&self) -> String {
+        match self.settings {
+            [] => "it has none".to_owned(),
+            some => some.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", "),
+        }
+    }
+}
+
+impl Wishes {
+    fn apply_to(&self, plan: &mut Plan) {
+        plan.measured_s = self.measured_s.unwrap_or(plan.measured_s);
+        plan.warmup_s = self.warmup_s.unwrap_or(plan.warmup_s);
+        plan.repetition_count = self.repetition_count.unwrap_or(plan.repetition_count);
+        plan.dropped_count = self.dropped_count.unwrap_or(plan.dropped_count);
+        plan.seed = self.seed.unwrap_or(plan.seed);
+        plan.connection_count = self.connection_count.unwrap_or(plan.connection_count);
+        plan.thread_count = self.thread_count.unwrap_or(plan.thread_count);
+    }
+}
+
+impl Scale<'_> {
+    fn cores(&self) -> usize {
+        self.machine.core_count
+    }
+
+    /// A setting of the profile.
+    fn setting(&self, name: &str) -> u64 {
+        let default = self.settings.iter().find(|(known, _)| *known == name);
+        let default = default.expect("a profile asks for settings that it has").1;
+        self.wishes.settings.get(name).copied().unwrap_or(default)
+    }
+
+    /// Rows, unless the user wants other ones.
+    fn rows(&self, count: u64) -> u64 {
+        self.wishes.row_count.unwrap_or(count)
+    }
+
+    /// A plan to begin with: a closed loop, three times 20 seconds, the nodes to be filled in.
+    fn plan(&self, workload: &str) -> Plan {
+        Plan {
+            workload: workload.to_owned(),
+            settings: BTreeMap::new(),
+            nodes: Vec::new(),
+            keyspace: "bench".to_owned(),
+            replication: replicas(1),
+            consistency: "ONE".to_owned(),
+            row_count: self.wishes.row_count.unwrap_or(0),
+            pace: Pace::Closed { in_flight: self.cores() * IN_FLIGHT_PER_CORE },
+            connection_count: 8,
+            thread_count: 1,
+            warmup_s: 5.0,
+            measured_s: 20.0,
+            repetition_count: 3,
+            dropped_count: 0,
+            seed: 1,
+            error_part_max: 0.01,
+            disturbances: Vec::new(),
+            timeout_s: DEFAULT_TIMEOUT_S,
+            script: None,
+        }
+    }
+}
+
+/// What keeps a core of a server busy, with room for answers on their way.
+const IN_FLIGHT_PER_CORE: usize = 16;
+
+/// So many replicas in each data centre.
+fn replicas(count: u16) -> String {
+    format!("{{'class': 'NetworkTopologyStrategy', 'replication_factor': {count}}}")
+}
+
+/// A setting of a workload.
+fn set(plan: &mut Plan, name: &str, value: impl ToString) {
+    plan.settings.insert(name.to_owned(), value.to_string());
+}
+
+/// Sentences.
+fn sentences(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_profiles_have_parts_that_can_be_run() {
+        for profile in &PROFILES {
+            let repeated = profile.repeated(&Wishes::default()).unwrap();
+            assert!(!repeated.parts.is_empty() && !repeated.subject.scaled.is_empty(), "{}", profile.name);
+            assert_eq!(repeated.subject.name, profile.name);
+            let mut names: Vec<&str> = repeated.parts.iter().map(|part| part.name.as_str()).collect();
+            assert!(
+                names
+                    .iter()
+                    .all(|name| name.chars().all(|one| one.is_ascii_alphanumeric() || "-_.".contains(one)))
+            );
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), repeated.parts.len(), "{} names its parts once", profile.name);
+            for part in &repeated.parts {
+                assert!(part.plan.row_count > 0, "{} {}", profile.name, part.name);
+                crate::workload::workload_of(&part.plan).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn wishes_are_heard() {
+        let mut wishes = Wishes { measured_s: Some(3.0), row_count: Some(5000), ..Wishes::default() };
+        let parts = profile("ycsb").unwrap().repeated(&wishes).unwrap().parts;
+        assert!(parts.iter().all(|part| part.plan.measured_s == 3.0 && part.plan.row_count == 5000));
+        wishes.settings.insert("colour".to_owned(), 1);
+        let refused = profile("ycsb").unwrap().repeated(&wishes).unwrap_err().to_string();
+        assert!(refused.contains("no setting 'colour'"), "{refused}");
+    }
+}
