@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use lab::{Contender, LabError, Pace, Plan, Preparation};
+use lab::{Contender, Disturbance, LabError, Pace, Plan, Preparation};
+
+use super::peer::PeerArguments;
 
 /// Of a node that is named without one.
 const DEFAULT_PORT: u16 = 9042;
@@ -34,11 +36,13 @@ pub(crate) struct CompareArguments {
     pub(crate) plan: PlanArguments,
     /// A server: its name in the report, and some of its nodes with commas between them; the others are compared with
     /// the first one
-    #[arg(long = "target", value_name = "NAME=HOST:PORT", value_parser = setting, required = true)]
+    #[arg(long = "target", value_name = "NAME=HOST:PORT", value_parser = setting)]
     targets: Vec<(String, String)>,
     /// Processes of a server on this machine, with commas between them: their CPU time and memory are taken
     #[arg(long = "server-pid", value_name = "NAME=PID", value_parser = setting)]
     server_pids: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) peers: PeerArguments,
     /// The rows are there already
     #[arg(long)]
     no_load: bool,
@@ -99,6 +103,13 @@ pub(crate) struct PlanArguments {
     /// End the run when a larger part of the operations fails
     #[arg(long, value_name = "PART", default_value_t = 0.01)]
     errors_max: f64,
+    /// An operation that is not answered so long has failed, with its unit: 5s, 500ms
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    timeout: Option<Duration>,
+    /// What is done to servers that were started, in each repetition: 20:kill:2, 30:start:2, 40:pause:1, 45:resume:1,
+    /// 60:cut:3, 70:heal
+    #[arg(long = "at", value_name = "SECOND:ACT:NODE")]
+    disturbances: Vec<Disturbance>,
 }
 
 /// A node's address with its port.
@@ -116,8 +127,10 @@ fn with_port(node: &str) -> String {
 #[derive(Args, Debug)]
 pub(crate) struct Elsewhere {
     /// Nodes, with commas between them [default: 127.0.0.1:9042, or what the manifest says]
-    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',')]
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', conflicts_with = "kinds")]
     target: Vec<String>,
+    #[command(flatten)]
+    pub(crate) peers: PeerArguments,
     /// The rows are there already
     #[arg(long)]
     no_load: bool,
@@ -153,15 +166,20 @@ impl RunArguments {
 }
 
 impl CompareArguments {
-    /// Who takes part.
+    /// Who takes part of those that run already.
     ///
     /// # Errors
     /// A process is no number, or of a server that is not named.
     pub(crate) fn contenders(&self) -> Result<Vec<Contender>, LabError> {
         let mut contenders: Vec<Contender> =
             self.targets.iter().map(|(name, nodes)| self.contender(name, nodes)).collect();
-        for (place, (name, _)) in self.targets.iter().enumerate() {
-            let is_taken = self.targets[..place].iter().any(|(other, _)| other == name);
+        let names = self.targets.iter().map(|(name, _)| name.as_str()).chain(self.peers.names());
+        let names: Vec<&str> = names.collect();
+        if names.len() < 2 {
+            return Err(LabError::Plan("a comparison is of two servers or more".to_owned()));
+        }
+        for (place, name) in names.iter().enumerate() {
+            let is_taken = names[..place].contains(name);
             if is_taken || name.is_empty() || name.contains(['/', '.']) {
                 return Err(LabError::Plan(format!(
                     "'{name}' can not name a target: it names a folder, too"
@@ -184,8 +202,13 @@ impl CompareArguments {
         Contender {
             name: name.to_owned(),
             nodes: nodes.split(',').map(with_port).collect(),
-            preparation: Preparation { loads: !self.no_load, ..Preparation::default() },
+            preparation: self.preparation(),
         }
+    }
+
+    /// What is done first with each.
+    pub(crate) fn preparation(&self) -> Preparation {
+        Preparation { loads: !self.no_load, ..Preparation::default() }
     }
 }
 
@@ -216,8 +239,8 @@ impl PlanArguments {
             dropped_count: self.drop,
             seed: self.seed,
             error_part_max: self.errors_max,
-            disturbances: Vec::new(),
-            timeout_s: lab::DEFAULT_TIMEOUT_S,
+            disturbances: self.disturbances.clone(),
+            timeout_s: self.timeout.map_or(lab::DEFAULT_TIMEOUT_S, |timeout| timeout.as_secs_f64()),
             script: None,
         }
     }

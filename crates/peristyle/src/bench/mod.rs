@@ -7,10 +7,13 @@
 //!   bench repeat .../manifest.json the same once more, and whether both agree
 //! ```
 //!
+//! Servers run already, or are started for it (`--start-peer`).
+//!
 //! The measuring is `lab`'s; here are its words and its files.
 
 mod arguments;
 mod files;
+mod peer;
 mod terminal;
 
 use std::path::{Path, PathBuf};
@@ -82,6 +85,7 @@ fn run_plan(arguments: &RunArguments) -> Result<bool, LabError> {
     let mut preparation = arguments.elsewhere.preparation();
     let folder = files::free_folder(arguments.elsewhere.out.as_deref(), &plan.workload)?;
     stop_at_interrupt();
+    let _peer = arguments.elsewhere.peers.start_for(&mut plan, &mut preparation)?;
     if arguments.plan.has_no_pace() {
         plan.pace = Pace::Open { rate: found_rate(&plan, arguments, &preparation)? };
         preparation.loads = false;
@@ -107,10 +111,11 @@ fn found_rate(plan: &Plan, arguments: &RunArguments, preparation: &Preparation) 
 
 fn repeat(manifest: &Path, elsewhere: &Elsewhere) -> Result<bool, LabError> {
     let (plan, before) = files::read_results(manifest)?;
-    let plan = elsewhere.applied_to(plan);
+    let (mut plan, mut preparation) = (elsewhere.applied_to(plan), elsewhere.preparation());
     let folder = files::free_folder(elsewhere.out.as_deref(), &plan.workload)?;
     stop_at_interrupt();
-    let results = watched(|watch| lab::run(&plan, &elsewhere.preparation(), watch))?;
+    let _peer = elsewhere.peers.start_for(&mut plan, &mut preparation)?;
+    let results = watched(|watch| lab::run(&plan, &preparation, watch))?;
     report(&results, &folder)?;
     let agreement = lab::agreement(&before, &results);
     println!("{agreement}");
@@ -118,12 +123,13 @@ fn repeat(manifest: &Path, elsewhere: &Elsewhere) -> Result<bool, LabError> {
 }
 
 fn compare(arguments: &CompareArguments) -> Result<bool, LabError> {
-    let (plan, contenders) = (arguments.plan.plan().completed()?, arguments.contenders()?);
+    let (plan, mut contenders) = (arguments.plan.plan().completed()?, arguments.contenders()?);
     if arguments.plan.has_no_pace() {
         return Err(LabError::Plan("a comparison has a pace: --rate or --in-flight".to_owned()));
     }
     let folder = files::free_folder(arguments.out.as_deref(), &plan.workload)?;
     stop_at_interrupt();
+    let _peers = arguments.peers.start_beside(&mut contenders, &plan, &arguments.preparation())?;
     let comparison = watched(|watch| lab::compare(&plan, &contenders, watch))?;
     for (name, results) in comparison.results() {
         println!("\n{name}");

@@ -28,13 +28,15 @@ mod up;
 
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
 use crate::cqlsh::with_causes;
-use error::ClusterError;
+pub(crate) use error::ClusterError;
+pub(crate) use process::{ProcessId, ProcessState};
 
 /// Where a cluster is of which nobody says more.
 const DEFAULT_DIRECTORY: &str = "./peristyle-cluster";
@@ -124,6 +126,13 @@ pub(crate) fn run(arguments: &ClusterArguments) -> ExitCode {
             ExitCode::from(1)
         }
     }
+}
+
+/// Where the nodes of a directory serve, in their order, and the process of each that was started.
+pub(crate) fn members(directory: &Path) -> Result<Vec<(SocketAddr, Option<ProcessId>)>, ClusterError> {
+    let cluster = description::look(directory)?;
+    let nodes = cluster.nodes.iter();
+    Ok(nodes.map(|node| (node.cql_address(cluster.ports), node.process.clone())).collect())
 }
 
 fn execute(arguments: &ClusterArguments, out: &mut impl Write) -> Result<(), ClusterError> {

@@ -16,8 +16,8 @@ use super::error::ClusterError;
 
 /// A process, and no other that has its number before or after it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ProcessId {
-    pub(super) number: u32,
+pub(crate) struct ProcessId {
+    pub(crate) number: u32,
     /// In the kernel's ticks from its start to that of the process.
     started: u64,
     /// Which start of the kernel that was.
@@ -25,7 +25,7 @@ pub(super) struct ProcessId {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ProcessState {
+pub(crate) enum ProcessState {
     Running,
     /// By SIGSTOP.
     Paused,
@@ -34,11 +34,11 @@ pub(super) enum ProcessState {
 
 impl ProcessId {
     /// The process that has this number now.
-    pub(super) fn of(number: u32) -> Option<ProcessId> {
+    pub(crate) fn of(number: u32) -> Option<ProcessId> {
         Some(ProcessId { number, started: Stat::of(number)?.started, boot: boot()? })
     }
 
-    pub(super) fn state(&self) -> ProcessState {
+    pub(crate) fn state(&self) -> ProcessState {
         let stat = Stat::of(self.number).filter(|stat| stat.started == self.started);
         match stat.filter(|_| boot().is_some_and(|boot| boot == self.boot)) {
             // One that nobody has waited for is there by name only.
@@ -52,7 +52,7 @@ impl ProcessId {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub(super) fn signal(&self, signal: Signal) -> io::Result<()> {
+    pub(crate) fn signal(&self, signal: Signal) -> io::Result<()> {
         let number = i32::try_from(self.number).ok().and_then(Pid::from_raw);
         match number.filter(|_| self.state() != ProcessState::Ended) {
             Some(number) => Ok(kill_process(number, signal)?),

@@ -1,0 +1,168 @@
+//! Words of the command line about servers that are started.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use lab::{Act, Contender, Disturbance, LabError, Plan, Preparation};
+
+use super::kind::PeerKind;
+use super::ports::{NODE_COUNT_MAX, first_port_of_this_process};
+use super::{CommitLogSync, Peer, PeerWish};
+
+/// Which servers are started, and how.
+#[derive(Args, Debug)]
+pub(in crate::bench) struct PeerArguments {
+    /// Start servers to measure, and stop them afterwards: peristyle, cassandra, or NAME=PATH of an adapter; in
+    /// comparisons once for each
+    #[arg(long = "start-peer", value_name = "KIND")]
+    kinds: Vec<PeerKind>,
+    /// How many nodes of each are started, on 127.0.0.1, .2 and so on
+    #[arg(long = "nodes", value_name = "N", default_value_t = 1, requires = "kinds",
+        value_parser = clap::value_parser!(u8).range(1..=NODE_COUNT_MAX as i64))]
+    node_count: u8,
+    /// What the nodes of each may have together, page cache and all, as in 4GiB
+    #[arg(long = "peer-memory", value_name = "SIZE", value_parser = size, requires = "kinds")]
+    memory_bytes: Option<u64>,
+    /// When servers that are started acknowledge a write
+    #[arg(long = "peer-sync", value_name = "WHEN", default_value = "periodic", requires = "kinds")]
+    commit_log_sync: CommitLogSync,
+}
+
+/// A size with its unit.
+fn size(text: &str) -> Result<u64, String> {
+    let mut config = config::Config::default();
+    config.apply_flag("memory", text).map_err(|error| error.to_string())?;
+    Ok(config.memory_bytes())
+}
+
+impl PeerArguments {
+    /// What the servers are called in a report.
+    pub(in crate::bench) fn names(&self) -> impl Iterator<Item = &str> {
+        self.kinds.iter().map(PeerKind::name)
+    }
+
+    /// Starts the servers of a run, if it is to have some: the plan is theirs then, and who prepares knows them.
+    ///
+    /// # Errors
+    /// They can not be started, or are not all that is wanted.
+    pub(in crate::bench) fn start_for(
+        &self,
+        plan: &mut Plan,
+        preparation: &mut Preparation,
+    ) -> Result<Option<Peer>, LabError> {
+        check_disturbances(plan, self.started_node_count())?;
+        let kind = match self.kinds.as_slice() {
+            [] => return Ok(None),
+            [kind] => kind,
+            _ => {
+                return Err(LabError::Plan(
+                    "a run has one --start-peer; `bench compare` has more".to_owned(),
+                ));
+            }
+        };
+        let peer = self.start(kind, preparation)?;
+        plan.nodes = peer.nodes();
+        Ok(Some(peer))
+    }
+
+    /// Starts servers that are compared with others, in their order.
+    ///
+    /// # Errors
+    /// As [`start_for`](Self::start_for).
+    pub(in crate::bench) fn start_beside(
+        &self,
+        contenders: &mut Vec<Contender>,
+        plan: &Plan,
+        preparation: &Preparation,
+    ) -> Result<Vec<Peer>, LabError> {
+        let node_count = if contenders.is_empty() { self.started_node_count() } else { 0 };
+        check_disturbances(plan, node_count)?;
+        let start = |kind: &PeerKind| {
+            let mut preparation = preparation.clone();
+            let peer = self.start(kind, &mut preparation)?;
+            contenders.push(Contender { name: kind.name().to_owned(), nodes: peer.nodes(), preparation });
+            Ok(peer)
+        };
+        self.kinds.iter().map(start).collect()
+    }
+
+    fn started_node_count(&self) -> usize {
+        if self.kinds.is_empty() { 0 } else { usize::from(self.node_count) }
+    }
+
+    fn start(&self, kind: &PeerKind, preparation: &mut Preparation) -> Result<Peer, LabError> {
+        if !preparation.loads {
+            return Err(LabError::Plan("--no-load: servers that are started have no rows".to_owned()));
+        }
+        let wanted = PeerWish {
+            node_count: usize::from(self.node_count),
+            memory_bytes: self.memory_bytes,
+            commit_log_sync: self.commit_log_sync,
+            first_port: first_port_of_this_process(),
+        };
+        let folder = PathBuf::from(format!("bench-peer-{}-{}", std::process::id(), kind.name()));
+        println!("starting {} of {}", counted(wanted.node_count), kind.name());
+        let peer = Peer::start(kind, &wanted, &folder)?;
+        println!("  it serves on {}", peer.nodes().join(" "));
+        preparation.process_ids.extend(peer.process_ids());
+        preparation.hand = Some(peer.hand());
+        Ok(peer)
+    }
+}
+
+fn counted(node_count: usize) -> String {
+    if node_count == 1 { "a node".to_owned() } else { format!("{node_count} nodes") }
+}
+
+/// Is there somebody to whom all can be done that a plan says?
+///
+/// # Errors
+/// There is not, or not enough of them.
+fn check_disturbances(plan: &Plan, started_node_count: usize) -> Result<(), LabError> {
+    let node = |act: Act| match act {
+        Act::Kill(node) | Act::Start(node) | Act::Pause(node) | Act::Resume(node) | Act::Cut(node) => node,
+        Act::Heal => 1,
+    };
+    let too_many = |one: &&Disturbance| node(one.act) > started_node_count;
+    match plan.disturbances.iter().find(too_many) {
+        Some(one) if started_node_count == 0 => {
+            Err(LabError::Plan(format!("{one} is done to servers that are started: --start-peer")))
+        }
+        Some(one) => Err(LabError::Plan(format!("{one}: there are only {started_node_count} nodes"))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Words {
+        #[command(flatten)]
+        peers: PeerArguments,
+    }
+
+    fn read(words: &str) -> Result<PeerArguments, clap::Error> {
+        Words::try_parse_from(words.split(' ')).map(|words| words.peers)
+    }
+
+    #[test]
+    fn servers_are_named_in_their_order() {
+        let peers = read("bench --start-peer cassandra --start-peer peristyle --nodes 3 --peer-memory 3GiB");
+        let peers = peers.unwrap();
+        assert_eq!(peers.names().collect::<Vec<_>>(), ["cassandra", "peristyle"]);
+        assert_eq!((peers.started_node_count(), peers.memory_bytes), (3, Some(3 << 30)));
+        assert_eq!(read("bench").unwrap().started_node_count(), 0);
+    }
+
+    #[test]
+    fn what_is_said_of_servers_that_are_not_started_is_refused() {
+        for wrong in ["bench --nodes 3", "bench --peer-memory 1GiB", "bench --start-peer peristyle --nodes 0"]
+        {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}
