@@ -11,7 +11,6 @@ use std::fmt;
 
 use crate::engine::Watch;
 use crate::error::LabError;
-use crate::figures::{COST, FIGURES, estimate};
 use crate::manifest::Plan;
 use crate::report::Estimate;
 use crate::results::Results;
@@ -70,40 +69,15 @@ impl Comparison {
     }
 }
 
-impl fmt::Display for Comparison {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, figure) in FIGURES.into_iter().chain([COST]) {
-            writeln!(out, "{name}")?;
-            let estimates: Vec<Option<Estimate>> =
-                self.0.iter().map(|(_, results)| estimate(results, figure)).collect();
-            for ((contender, _), estimate) in self.0.iter().zip(&estimates) {
-                write!(out, "  {contender:<16}")?;
-                match estimate {
-                    None => writeln!(out, " unknown")?,
-                    Some(own) => {
-                        write!(out, " {:>12.1}", own.mean)?;
-                        let first = estimates.first().and_then(Option::as_ref);
-                        let ratio = first
-                            .filter(|first| !std::ptr::eq(*first, own))
-                            .and_then(|first| ratio(own, first));
-                        writeln!(out, "{}", ratio.map_or_else(String::new, |ratio| ratio.to_string()))?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
 /// One figure over another.
 #[derive(Clone, Copy, Debug)]
-struct Ratio {
+pub(crate) struct Ratio {
     mean: f64,
     margin: Option<f64>,
 }
 
 /// The parts by which both may be wrong add up as independent ones do.
-fn ratio(own: &Estimate, first: &Estimate) -> Option<Ratio> {
+pub(crate) fn ratio(own: &Estimate, first: &Estimate) -> Option<Ratio> {
     if own.mean <= 0.0 || first.mean <= 0.0 {
         return None;
     }
@@ -116,8 +90,8 @@ fn ratio(own: &Estimate, first: &Estimate) -> Option<Ratio> {
 
 impl fmt::Display for Ratio {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "  {:>8.2} times the first", self.mean)?;
-        self.margin.map_or(Ok(()), |margin| write!(out, " (± {margin:.2})"))
+        write!(out, "{:.2}", self.mean)?;
+        self.margin.map_or(Ok(()), |margin| write!(out, " ± {margin:.2}"))
     }
 }
 

@@ -48,6 +48,9 @@ pub trait Hand: fmt::Debug + Send + Sync {
     /// # Errors
     /// It can not be done: why.
     fn act(&self, act: Act) -> Result<(), String>;
+
+    /// The servers' processes as they are now.
+    fn process_ids(&self) -> Vec<u32>;
 }
 
 impl fmt::Display for Act {

@@ -43,6 +43,6 @@ pub use profile::{PROFILES, Profile, Repeated, Servers, Wishes, profile};
 pub use results::{Audit, Event, KindResults, Repetition, Results, Second};
 pub use search::{Limit, Trial, closed_loop_rate, find_max};
 pub use session::{Preparation, run};
-pub use study::{Offer, Part, Price, Study, Subject, Tell, study};
+pub use study::{Offer, Part, Price, Study, StudyManifest, Subject, Tell, study};
 pub use topology::NodesError;
 pub use workload::{YCSB_SETTINGS, workloads};

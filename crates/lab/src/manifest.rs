@@ -42,10 +42,15 @@ impl Manifest {
     /// # Errors
     /// It was written by a later one.
     pub fn check_version(&self) -> Result<(), LabError> {
-        match self.version == VERSION {
-            true => Ok(()),
-            false => Err(LabError::Plan(format!("a manifest of version {} is none of ours", self.version))),
-        }
+        check_version(self.version)
+    }
+}
+
+/// Is it this lab's?
+pub(crate) fn check_version(version: u32) -> Result<(), LabError> {
+    match version == VERSION {
+        true => Ok(()),
+        false => Err(LabError::Plan(format!("a manifest of version {version} is none of ours"))),
     }
 }
 

@@ -10,6 +10,8 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// What was used, up to now or between two moments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Usage {
+    /// Of which servers.
+    pub(crate) process_ids: Vec<u32>,
     /// CPU seconds of this process.
     pub(crate) client_cpu_s: f64,
     /// CPU seconds of the servers' processes, if they were named and live.
@@ -30,6 +32,7 @@ impl Usage {
             each.sum::<Option<f64>>().filter(|_| !process_ids.is_empty())
         };
         Usage {
+            process_ids: process_ids.to_vec(),
             client_cpu_s: cpu_s("self").unwrap_or(0.0),
             server_cpu_s: sum(&cpu_s),
             server_resident_bytes: sum(&|id| resident_bytes(id).map(|bytes| bytes as f64))
@@ -41,9 +44,13 @@ impl Usage {
 
     /// What was used since an earlier moment; the memory is that of now.
     pub(crate) fn since(&self, before: &Usage) -> Usage {
-        let server_cpu_s = self.server_cpu_s.zip(before.server_cpu_s).map(|(now, before)| now - before);
-        let disk = self.server_disk_bytes.zip(before.server_disk_bytes);
+        // What a process has used that is gone now, nobody knows.
+        let are_same = self.process_ids == before.process_ids;
+        let cpu = self.server_cpu_s.zip(before.server_cpu_s).filter(|_| are_same);
+        let server_cpu_s = cpu.map(|(now, before)| now - before);
+        let disk = self.server_disk_bytes.zip(before.server_disk_bytes).filter(|_| are_same);
         Usage {
+            process_ids: self.process_ids.clone(),
             client_cpu_s: self.client_cpu_s - before.client_cpu_s,
             server_cpu_s,
             server_resident_bytes: self.server_resident_bytes,

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::comparison::{Comparison, Contender, compare};
 use crate::engine::Watch;
 use crate::error::LabError;
-use crate::manifest::{Pace, Plan};
+use crate::manifest::{Pace, Plan, VERSION, check_version};
+use crate::profile::Servers;
 use crate::search::closed_loop_rate;
 
 /// What is studied, in words.
@@ -67,6 +68,51 @@ pub enum Offer {
     /// In an open loop, with this part of what the slowest of the servers bears in a closed one. Parts that only differ
     /// in this share one trial, so that they are steps of one ladder.
     PartOfBorne(f64),
+}
+
+/// Enough to run a study again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StudyManifest {
+    /// Version of this format.
+    pub version: u32,
+    /// What was studied.
+    pub subject: Subject,
+    /// The servers that it wanted.
+    pub servers: Servers,
+    /// Its parts, with the paces that were found.
+    pub parts: Vec<Part>,
+    /// Who took part: the name of each, and its nodes; none of one that was started for it.
+    pub contenders: Vec<(String, Vec<String>)>,
+    /// What was started for it, as `--start-peer` calls it.
+    pub started: Vec<String>,
+}
+
+impl StudyManifest {
+    /// Of a study that is over.
+    pub fn of(
+        study: &Study,
+        servers: Servers,
+        contenders: Vec<(String, Vec<String>)>,
+        started: Vec<String>,
+    ) -> Self {
+        let parts = study.parts.iter().map(|(part, _)| part.clone()).collect();
+        StudyManifest {
+            version: VERSION,
+            subject: study.subject.clone(),
+            servers,
+            parts,
+            contenders,
+            started,
+        }
+    }
+
+    /// Is it one that this lab can read?
+    ///
+    /// # Errors
+    /// It was written by a later one.
+    pub fn check_version(&self) -> Result<(), LabError> {
+        check_version(self.version)
+    }
 }
 
 /// What came of a study.

@@ -87,8 +87,7 @@ impl Session {
     /// What the nodes say of themselves; of one that does not answer, that.
     pub(crate) fn describe(&self) -> Result<Target, LabError> {
         let replication = self.nodes.replication().to_owned();
-        let mut target =
-            Target { process_ids: self.preparation.process_ids.clone(), replication, ..Target::default() };
+        let mut target = Target { process_ids: self.process_ids(), replication, ..Target::default() };
         for node in self.nodes.near() {
             let Ok(mut connection) = connect(&node.address) else {
                 target.unreachable.push(node.address.clone());
@@ -162,7 +161,12 @@ impl Session {
 
     /// What this process and the servers have used up to now.
     pub(crate) fn usage(&self) -> Usage {
-        Usage { caches: self.caches(), ..Usage::now(&self.preparation.process_ids) }
+        Usage { caches: self.caches(), ..Usage::now(&self.process_ids()) }
+    }
+
+    /// Processes of the servers on this machine, as they are now.
+    fn process_ids(&self) -> Vec<u32> {
+        self.hand().map_or_else(|| self.preparation.process_ids.clone(), |hand| hand.process_ids())
     }
 
     /// Hits and requests of the nodes' caches since they began, by name, from those that tell.

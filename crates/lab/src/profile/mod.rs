@@ -18,6 +18,8 @@ mod ycsb;
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::LabError;
 use crate::manifest::{DEFAULT_TIMEOUT_S, Machine, Pace, Plan};
 use crate::process::machine;
@@ -47,7 +49,7 @@ pub struct Repeated {
 }
 
 /// What servers a profile wants, if they are started for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Servers {
     /// How many nodes.
     pub node_count: usize,

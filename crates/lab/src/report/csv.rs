@@ -50,7 +50,7 @@ fn add_latencies(csv: &mut String, latencies: &Latencies) {
 }
 
 /// As RFC 4180 has it: in quotes, if it could be taken for more than one field.
-fn quoted(field: &str) -> String {
+pub(super) fn quoted(field: &str) -> String {
     match field.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", field.replace('"', "\"\"")),
         false => field.to_owned(),

@@ -32,6 +32,11 @@ pub(super) fn result(summary: &Summary) -> String {
     )
 }
 
+/// Subject and result of a run, in a sentence.
+pub fn headline_of(results: &Results) -> String {
+    headline(results, &Summary::of(results))
+}
+
 /// Subject and result.
 pub(super) fn headline(results: &Results, summary: &Summary) -> String {
     format!("{}: {}.", subject(&results.manifest), result(summary))

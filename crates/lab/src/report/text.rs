@@ -25,18 +25,23 @@ pub fn text(results: &Results) -> String {
     text
 }
 
-/// Columns as wide as their widest cell; names to the left, figures to the right.
 fn table(summary: &Summary) -> String {
     let mut rows = vec![head()];
     rows.extend(summary.rows().map(row));
+    aligned(&rows, 1)
+}
+
+/// Columns as wide as their widest cell: first some of names, to the left, then figures, to the right.
+pub(super) fn aligned(rows: &[Vec<String>], name_count: usize) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
     let mut table = String::new();
-    for row in &rows {
-        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| match column {
-            0 => format!("{cell:<width$}"),
-            _ => format!("{cell:>width$}"),
-        });
+    for row in rows {
+        let cells =
+            row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| match column < name_count {
+                true => format!("{cell:<width$}"),
+                false => format!("{cell:>width$}"),
+            });
         table.push_str(cells.collect::<Vec<String>>().join("  ").trim_end());
         table.push('\n');
     }
@@ -78,7 +83,7 @@ fn cost(summary: &Summary) -> String {
 }
 
 /// Names and messages come from outside: a control character among them must not reach a terminal.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 

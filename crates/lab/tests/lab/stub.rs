@@ -61,6 +61,10 @@ impl Hand for Fate {
         }
         Ok(())
     }
+
+    fn process_ids(&self) -> Vec<u32> {
+        Vec::new()
+    }
 }
 
 #[derive(Default)]

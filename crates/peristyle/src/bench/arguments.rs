@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use lab::{Contender, Disturbance, LabError, Pace, Plan, Preparation};
+use lab::{Contender, Disturbance, LabError, Pace, Plan, Preparation, Profile, Wishes};
 
 use super::peer::PeerArguments;
 
@@ -54,7 +54,7 @@ pub(crate) struct CompareArguments {
 /// What is run, whoever is measured.
 #[derive(Args, Debug)]
 pub(crate) struct PlanArguments {
-    /// One of `bench list`, or the path of one's own, which ends in .toml
+    /// A workload or a profile of `bench list`, or the path of a workload of one's own, which ends in .toml
     workload: String,
     /// Operations to begin each second, come what may (an open loop); without it and --in-flight a trial finds out
     /// what is borne, and half of that is offered
@@ -66,24 +66,24 @@ pub(crate) struct PlanArguments {
     /// Rows that are loaded first [default: as many as the workload says, YCSB's 100000]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     rows: u64,
-    /// Seconds to measure
-    #[arg(long, value_name = "S", default_value_t = 20.0)]
-    seconds: f64,
-    /// Seconds before each measurement that do not count
-    #[arg(long, value_name = "S", default_value_t = 5.0)]
-    warmup: f64,
-    /// How often it is measured
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    repetitions: usize,
-    /// How many of the first measurements are dropped
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    drop: usize,
-    /// Connections, over all nodes in turns
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    connections: usize,
-    /// Threads of the client
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    threads: usize,
+    /// Seconds to measure [default: 20]
+    #[arg(long, value_name = "S")]
+    seconds: Option<f64>,
+    /// Seconds before each measurement that do not count [default: 5]
+    #[arg(long, value_name = "S")]
+    warmup: Option<f64>,
+    /// How often it is measured [default: 3]
+    #[arg(long, value_name = "N")]
+    repetitions: Option<usize>,
+    /// How many of the first measurements are dropped [default: 0]
+    #[arg(long, value_name = "N")]
+    drop: Option<usize>,
+    /// Connections, over all nodes in turns [default: 8]
+    #[arg(long, value_name = "N")]
+    connections: Option<usize>,
+    /// Threads of the client [default: 1]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
     /// Consistency level of reads and writes
     #[arg(long, value_name = "LEVEL", default_value = "QUORUM")]
     consistency: String,
@@ -97,9 +97,9 @@ pub(crate) struct PlanArguments {
     /// distribution=zipfian|true-zipfian|latest|uniform
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
-    /// All that is chosen by chance follows from it
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    /// All that is chosen by chance follows from it [default: 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     /// End the run when a larger part of the operations fails
     #[arg(long, value_name = "PART", default_value_t = 0.01)]
     errors_max: f64,
@@ -231,18 +231,48 @@ impl PlanArguments {
                 Some(rate) => Pace::Open { rate },
                 None => Pace::Closed { in_flight: self.in_flight.unwrap_or(TRIAL_IN_FLIGHT) },
             },
-            connection_count: self.connections,
-            thread_count: self.threads,
-            warmup_s: self.warmup,
-            measured_s: self.seconds,
-            repetition_count: self.repetitions,
-            dropped_count: self.drop,
-            seed: self.seed,
+            connection_count: self.connections.unwrap_or(8),
+            thread_count: self.threads.unwrap_or(1),
+            warmup_s: self.warmup.unwrap_or(5.0),
+            measured_s: self.seconds.unwrap_or(20.0),
+            repetition_count: self.repetitions.unwrap_or(3),
+            dropped_count: self.drop.unwrap_or(0),
+            seed: self.seed.unwrap_or(1),
             error_part_max: self.errors_max,
             disturbances: self.disturbances.clone(),
             timeout_s: self.timeout.map_or(lab::DEFAULT_TIMEOUT_S, |timeout| timeout.as_secs_f64()),
             script: None,
         }
+    }
+
+    /// The profile that is called for, if it is one, with what is wished otherwise.
+    ///
+    /// # Errors
+    /// A setting is no whole number, or something was said that a profile says itself.
+    pub(crate) fn profile(&self) -> Result<Option<(&'static Profile, Wishes)>, LabError> {
+        let Some(profile) = lab::profile(&self.workload) else { return Ok(None) };
+        if !self.has_no_pace() || !self.disturbances.is_empty() || self.timeout.is_some() {
+            let name = profile.name;
+            return Err(LabError::Plan(format!("{name} has paces, times and disturbances of its own")));
+        }
+        let number = |(name, value): &(String, String)| match value.parse::<u64>() {
+            Ok(number) => Ok((name.clone(), number)),
+            Err(_) => {
+                Err(LabError::Plan(format!("{name} can not be '{value}': settings of profiles are numbers")))
+            }
+        };
+        let wishes = Wishes {
+            measured_s: self.seconds,
+            warmup_s: self.warmup,
+            repetition_count: self.repetitions,
+            dropped_count: self.drop,
+            row_count: Some(self.rows).filter(|rows| *rows > 0),
+            seed: self.seed,
+            connection_count: self.connections,
+            thread_count: self.threads,
+            settings: self.settings.iter().map(number).collect::<Result<_, _>>()?,
+        };
+        Ok(Some((profile, wishes)))
     }
 
     /// Was nothing said about how operations are begun?
@@ -254,8 +284,23 @@ impl PlanArguments {
 impl Elsewhere {
     /// The plan on the nodes that were named.
     pub(crate) fn applied_to(&self, plan: Plan) -> Plan {
-        let nodes: Vec<String> = self.target.iter().map(|node| with_port(node)).collect();
+        let nodes = Elsewhere::nodes(&self.target);
         if nodes.is_empty() { plan } else { Plan { nodes, ..plan } }
+    }
+
+    /// The servers that run already, as one of a study.
+    pub(crate) fn contender(&self) -> Option<Contender> {
+        let nodes = Elsewhere::nodes(&self.target);
+        match (nodes.is_empty(), self.peers.kinds().is_empty()) {
+            (true, false) => None,
+            (true, true) => Some(vec![format!("127.0.0.1:{DEFAULT_PORT}")]),
+            (false, _) => Some(nodes),
+        }
+        .map(|nodes| Contender { name: "server".to_owned(), nodes, preparation: self.preparation() })
+    }
+
+    fn nodes(named: &[String]) -> Vec<String> {
+        named.iter().map(|node| with_port(node)).collect()
     }
 
     /// What is done first.

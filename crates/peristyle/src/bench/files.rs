@@ -10,11 +10,11 @@
 
 use std::path::{Path, PathBuf};
 
-use lab::{LabError, Manifest, Plan, Results};
+use lab::{LabError, Manifest, Plan, Results, Study, StudyManifest};
 
 /// What people look at.
 pub(super) const REPORT: &str = "report.html";
-const MANIFEST: &str = "manifest.json";
+pub(super) const MANIFEST: &str = "manifest.json";
 const RESULTS: &str = "results.json";
 
 /// The folder of a run: the one that was named, or the first of a row that is not there. One that is there already is
@@ -32,12 +32,8 @@ pub(super) fn free_folder(named: Option<&Path>, workload: &str) -> Result<PathBu
     }
 }
 
-/// Writes all of them.
+/// Writes all of a run.
 pub(super) fn write(results: &Results, folder: &Path) -> Result<(), LabError> {
-    let json = |name: &str, text: serde_json::Result<String>| {
-        let path = folder.join(name).display().to_string();
-        text.map_err(|source| LabError::Format { path, source })
-    };
     let files = [
         (REPORT, lab::report::html(results)),
         (MANIFEST, json(MANIFEST, serde_json::to_string_pretty(&results.manifest))?),
@@ -45,6 +41,25 @@ pub(super) fn write(results: &Results, folder: &Path) -> Result<(), LabError> {
         ("seconds.csv", lab::report::csv(results)),
         ("latencies.hlog", lab::report::hdr_log(results)),
     ];
+    write_all(&files, folder)
+}
+
+/// Writes what stands above the runs of a study.
+pub(super) fn write_study(study: &Study, manifest: &StudyManifest, folder: &Path) -> Result<(), LabError> {
+    let link = |part: &str, server: &str| format!("{part}/{server}/{REPORT}");
+    let files = [
+        (REPORT, lab::report::study_html(study, &link)),
+        (MANIFEST, json(MANIFEST, serde_json::to_string_pretty(manifest))?),
+        ("figures.csv", lab::report::study_csv(study)),
+    ];
+    write_all(&files, folder)
+}
+
+fn json(path: &str, text: serde_json::Result<String>) -> Result<String, LabError> {
+    text.map_err(|source| LabError::Format { path: path.to_owned(), source })
+}
+
+fn write_all(files: &[(&str, String)], folder: &Path) -> Result<(), LabError> {
     let made = std::fs::create_dir_all(folder);
     made.map_err(|source| LabError::File {
         act: "make the folder",
@@ -61,6 +76,24 @@ pub(super) fn write(results: &Results, folder: &Path) -> Result<(), LabError> {
         })?;
     }
     Ok(())
+}
+
+/// A manifest: of a run or of a study.
+#[derive(serde::Deserialize)]
+#[serde(untagged)]
+pub(super) enum AnyManifest {
+    Study(Box<StudyManifest>),
+    Run(Box<Manifest>),
+}
+
+/// Reads either.
+pub(super) fn read_manifest(path: &Path) -> Result<AnyManifest, LabError> {
+    let manifest = read(path)?;
+    match &manifest {
+        AnyManifest::Study(study) => study.check_version()?,
+        AnyManifest::Run(run) => run.check_version()?,
+    }
+    Ok(manifest)
 }
 
 /// The plan of a manifest, and the results that lie beside it.

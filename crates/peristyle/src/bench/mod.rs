@@ -3,6 +3,7 @@
 //! ```text
 //!   bench list                     workloads
 //!   bench run ycsb-a               make the table, load the rows, measure, write a report
+//!   bench run netflix-1m           what an article measured, part by part
 //!   bench compare ycsb-a ...       several servers in turns
 //!   bench repeat .../manifest.json the same once more, and whether both agree
 //! ```
@@ -14,6 +15,7 @@
 mod arguments;
 mod files;
 mod peer;
+mod study;
 mod terminal;
 
 use std::path::{Path, PathBuf};
@@ -21,10 +23,14 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Subcommand};
-use lab::{LabError, Limit, Pace, Plan, Preparation, Results, Watch};
+use lab::{
+    LabError, Limit, Offer, Pace, Part, Plan, Preparation, Profile, Results, Servers, Subject, Watch, Wishes,
+};
 
 use crate::cqlsh::with_causes;
 use arguments::{CompareArguments, Elsewhere, RunArguments, TRIAL_IN_FLIGHT};
+use peer::PeerArguments;
+use study::Asked;
 use terminal::Terminal;
 
 /// The part of what is borne that is offered when nobody says more.
@@ -42,7 +48,7 @@ pub(crate) struct BenchArguments {
 
 #[derive(Subcommand, Debug)]
 enum BenchCommand {
-    /// Print the workloads
+    /// Print the workloads and the profiles
     List,
     /// Measure a server with a workload, and write a report
     Run(Box<RunArguments>),
@@ -62,6 +68,8 @@ pub(crate) fn run(arguments: &BenchArguments) -> ExitCode {
     let outcome = match &arguments.command {
         BenchCommand::List => {
             lab::workloads().for_each(|(name, about)| println!("{name:<20} {about}"));
+            println!("\nprofiles, which repeat what articles measured:");
+            lab::PROFILES.iter().for_each(|profile| println!("{:<20} {}", profile.name, profile.about));
             println!("\nsettings (--set NAME=VALUE) of ycsb-*: {}", lab::YCSB_SETTINGS);
             println!("those of the others stand in their texts: docs/lab/workloads.md");
             Ok(true)
@@ -81,6 +89,17 @@ pub(crate) fn run(arguments: &BenchArguments) -> ExitCode {
 }
 
 fn run_plan(arguments: &RunArguments) -> Result<bool, LabError> {
+    if let Some((profile, wishes)) = arguments.plan.profile()? {
+        if arguments.find_max {
+            return Err(LabError::Plan(format!("{} has paces of its own", profile.name)));
+        }
+        let elsewhere = &arguments.elsewhere;
+        let asked = Asked {
+            contenders: elsewhere.contender().into_iter().collect(),
+            ..asked(profile, &wishes, &elsewhere.peers, elsewhere.preparation())?
+        };
+        return run_study(asked, elsewhere.out.as_deref());
+    }
     let mut plan = arguments.plan().completed()?;
     let mut preparation = arguments.elsewhere.preparation();
     let folder = files::free_folder(arguments.elsewhere.out.as_deref(), &plan.workload)?;
@@ -109,7 +128,28 @@ fn found_rate(plan: &Plan, arguments: &RunArguments, preparation: &Preparation) 
     watched(|watch| lab::find_max(plan, borne, limit, watch, &mut terminal::tell_trial))
 }
 
+/// A profile on the servers that are started for it.
+fn asked<'a>(
+    profile: &Profile,
+    wishes: &Wishes,
+    peers: &'a PeerArguments,
+    preparation: Preparation,
+) -> Result<Asked<'a>, LabError> {
+    let lab::Repeated { subject, servers, parts } = profile.repeated(wishes)?;
+    Ok(Asked { subject, servers, parts, contenders: Vec::new(), peers, preparation })
+}
+
+fn run_study(asked: Asked<'_>, out: Option<&Path>) -> Result<bool, LabError> {
+    let folder = files::free_folder(out, &asked.subject.name)?;
+    let part_count = asked.parts.len();
+    Ok(study::is_sound(&study::carry_out(asked, &folder)?, part_count))
+}
+
 fn repeat(manifest: &Path, elsewhere: &Elsewhere) -> Result<bool, LabError> {
+    if let files::AnyManifest::Study(before) = files::read_manifest(manifest)? {
+        let folder = files::free_folder(elsewhere.out.as_deref(), &before.subject.name)?;
+        return study::repeat(manifest, *before, elsewhere, &folder);
+    }
     let (plan, before) = files::read_results(manifest)?;
     let (mut plan, mut preparation) = (elsewhere.applied_to(plan), elsewhere.preparation());
     let folder = files::free_folder(elsewhere.out.as_deref(), &plan.workload)?;
@@ -123,20 +163,32 @@ fn repeat(manifest: &Path, elsewhere: &Elsewhere) -> Result<bool, LabError> {
 }
 
 fn compare(arguments: &CompareArguments) -> Result<bool, LabError> {
-    let (plan, mut contenders) = (arguments.plan.plan().completed()?, arguments.contenders()?);
-    if arguments.plan.has_no_pace() {
-        return Err(LabError::Plan("a comparison has a pace: --rate or --in-flight".to_owned()));
-    }
-    let folder = files::free_folder(arguments.out.as_deref(), &plan.workload)?;
-    stop_at_interrupt();
-    let _peers = arguments.peers.start_beside(&mut contenders, &plan, &arguments.preparation())?;
-    let comparison = watched(|watch| lab::compare(&plan, &contenders, watch))?;
-    for (name, results) in comparison.results() {
-        println!("\n{name}");
-        report(results, &folder.join(name))?;
-    }
-    print!("\n{comparison}");
-    Ok(comparison.results().all(|(_, results)| results.is_sound()))
+    let (contenders, peers) = (arguments.contenders()?, &arguments.peers);
+    let asked = match arguments.plan.profile()? {
+        Some((profile, wishes)) => {
+            Asked { contenders, ..asked(profile, &wishes, peers, arguments.preparation())? }
+        }
+        None => {
+            let plan = arguments.plan.plan().completed()?;
+            let offer = match arguments.plan.has_no_pace() {
+                true => Offer::PartOfBorne(OFFERED_PART),
+                false => Offer::AsPlanned,
+            };
+            let subject = Subject { name: plan.workload.clone(), ..Subject::default() };
+            let part = Part { name: plan.workload.clone(), about: String::new(), plan, loads: true, offer };
+            // As many nodes as the command line says.
+            let servers = Servers { node_count: 1, memory_bytes: None };
+            Asked {
+                subject,
+                servers,
+                parts: vec![part],
+                contenders,
+                peers,
+                preparation: arguments.preparation(),
+            }
+        }
+    };
+    run_study(asked, arguments.out.as_deref())
 }
 
 /// Shows how something goes that takes its time, and ends it at Ctrl-C.

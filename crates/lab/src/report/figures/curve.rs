@@ -62,11 +62,11 @@ fn names(input: &Input<'_>) -> Vec<(String, String)> {
 }
 
 /// How many nines a histogram can tell of: with a thousand values, three.
-fn nines(latencies: &Latencies) -> f64 {
+pub(in crate::report) fn nines(latencies: &Latencies) -> f64 {
     (latencies.count().max(1) as f64).log10()
 }
 
-fn points(latencies: &Latencies, frame: &Frame) -> Vec<(f64, f64)> {
+pub(in crate::report) fn points(latencies: &Latencies, frame: &Frame) -> Vec<(f64, f64)> {
     let nines = nines(latencies);
     let steps = (nines * POINTS_PER_NINE).floor() as u32;
     let places = (0..=steps).map(|step| f64::from(step) / POINTS_PER_NINE);

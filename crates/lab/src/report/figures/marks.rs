@@ -13,7 +13,7 @@ const EVENT_LENGTH_MAX: usize = 36;
 const GAP: f64 = 8.0;
 
 /// Events with a place above a plot.
-pub(super) struct Marks {
+pub(in crate::report) struct Marks {
     events: Vec<Mark>,
     row_count: usize,
     /// For the numbers of repetitions, between the events and the plot.
@@ -29,7 +29,7 @@ struct Mark {
 
 impl Marks {
     /// Finds room for the events.
-    pub(super) fn of(timeline: &Timeline) -> Marks {
+    pub(in crate::report) fn of(timeline: &Timeline) -> Marks {
         let ruler = Frame::new(time_axis(timeline, ""), Axis::linear("", 1.0), 1.0, 0.0);
         let mut rows = Rows::default();
         let mut events = Vec::new();
@@ -44,12 +44,12 @@ impl Marks {
     }
 
     /// Room that a plot must leave above itself.
-    pub(super) fn height(&self) -> f64 {
+    pub(in crate::report) fn height(&self) -> f64 {
         self.name_height + self.row_count as f64 * ROW_HEIGHT
     }
 
     /// Lines of the events, with their words above.
-    pub(super) fn draw(&self, frame: &Frame, svg: &mut Svg) {
+    pub(in crate::report) fn draw(&self, frame: &Frame, svg: &mut Svg) {
         let top = frame.top - self.height();
         for Mark { x, label, is_leftwards } in &self.events {
             let Some((row, label)) = label else {
@@ -92,12 +92,12 @@ impl Rows {
 }
 
 /// The axis of all plots over time.
-pub(super) fn time_axis(timeline: &Timeline, title: &str) -> Axis {
+pub(in crate::report) fn time_axis(timeline: &Timeline, title: &str) -> Axis {
     Axis::up_to(title, timeline.seconds)
 }
 
 /// Shades dropped repetitions; comes before what is plotted.
-pub(super) fn shade(timeline: &Timeline, frame: &Frame, svg: &mut Svg) {
+pub(in crate::report) fn shade(timeline: &Timeline, frame: &Frame, svg: &mut Svg) {
     for span in timeline.spans.iter().filter(|span| !span.is_kept) {
         let (from, to) = (frame.across(span.from_s), frame.across(span.until_s));
         svg.rect((from, frame.top), (to, frame.bottom), "dropped", "");
@@ -105,7 +105,7 @@ pub(super) fn shade(timeline: &Timeline, frame: &Frame, svg: &mut Svg) {
 }
 
 /// Marks where repetitions begin, with their numbers; comes after what is plotted.
-pub(super) fn boundaries(timeline: &Timeline, frame: &Frame, svg: &mut Svg) {
+pub(in crate::report) fn boundaries(timeline: &Timeline, frame: &Frame, svg: &mut Svg) {
     if timeline.spans.len() < 2 {
         return;
     }

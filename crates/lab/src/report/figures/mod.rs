@@ -1,10 +1,10 @@
 //! The plots of a run. Each is a [`Figure`]: a title, a sentence that says how to read it, a drawing.
 
 mod bars;
-mod curve;
+pub(super) mod curve;
 mod heat;
 mod latency;
-mod marks;
+pub(super) mod marks;
 mod rate;
 
 use super::summary::Summary;

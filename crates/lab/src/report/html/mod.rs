@@ -15,15 +15,10 @@ const STYLE: &str = include_str!("page.css");
 /// What was run on what with which result, what to be warned of, figures, plots, and how to run it again.
 pub fn html(results: &Results) -> String {
     let summary = Summary::of(results);
-    let title = escaped(&headline(results, &summary));
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
-    );
+    let mut page = String::new();
     let (subject, result) = (escaped(&subject(&results.manifest)), escaped(&result(&summary)));
     page.push_str(&format!("<h1><span>{subject}:</span> {result}.</h1>\n"));
-    add_warnings(&mut page, &summary);
+    add_warnings(&mut page, &summary.warnings);
     page.push_str(&tables::figures(&summary));
     page.push_str(&tables::cost(&summary));
     page.push_str(&tables::messages(&summary));
@@ -31,24 +26,36 @@ pub fn html(results: &Results) -> String {
     figures(results, &summary).iter().for_each(|figure| add_figure(&mut page, figure));
     page.push_str(&tables::events(results));
     page.push_str(&plan::section(&results.manifest));
-    page.push_str("</main>\n</body>\n</html>\n");
-    page
+    document(&headline(results, &summary), &page)
 }
 
-fn add_warnings(page: &mut String, summary: &Summary) {
-    if summary.warnings.is_empty() {
+/// A whole page, of its title and what is on it.
+pub(super) fn document(title: &str, content: &str) -> String {
+    let title = escaped(title);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{content}\
+         </main>\n</body>\n</html>\n"
+    )
+}
+
+/// What a reader must know first.
+pub(super) fn add_warnings(page: &mut String, warnings: &[String]) {
+    if warnings.is_empty() {
         return;
     }
     page.push_str(
         "<section class=\"warnings\" role=\"note\">\n<h2>Before you trust these figures</h2>\n<ul>\n",
     );
-    for warning in &summary.warnings {
+    for warning in warnings {
         page.push_str(&format!("<li>{}</li>\n", escaped(warning)));
     }
     page.push_str("</ul>\n</section>\n");
 }
 
-fn add_figure(page: &mut String, figure: &Figure) {
+/// A plot with its words.
+pub(super) fn add_figure(page: &mut String, figure: &Figure) {
     let (title, caption) = (escaped(&figure.title), escaped(&figure.caption));
     page.push_str(&format!(
         "<figure>\n<figcaption><strong>{title}</strong> {caption}</figcaption>\n\

@@ -9,6 +9,8 @@ const FEW_DECADES: f64 = 2.0;
 /// With more powers of ten than this, no faint lines stand between them.
 const MANY_DECADES: f64 = 5.0;
 
+/// About so many letters have room below an axis.
+const NAME_ROOM: usize = 104;
 /// No run has operations for more of them.
 const NINES_MAX: f64 = 12.0;
 
@@ -50,6 +52,16 @@ impl Axis {
     pub(crate) fn numbered(title: &str, count: usize) -> Axis {
         let ticks = (1..=count).map(|number| Tick { value: number as f64, name: number.to_string() });
         Axis::new(title, 0.5, count.max(1) as f64 + 0.5, ticks.collect())
+    }
+
+    /// One place for each name, from 1 on; a number stands for one that has no room.
+    pub(crate) fn named(title: &str, names: &[&str]) -> Axis {
+        let mut axis = Axis::numbered(title, names.len());
+        let letters_max = NAME_ROOM / names.len().max(1);
+        if names.iter().all(|name| name.chars().count() <= letters_max) {
+            axis.ticks.iter_mut().zip(names).for_each(|(tick, name)| tick.name = (*name).to_owned());
+        }
+        axis
     }
 
     /// Percentiles by how many nines they have: 90% is 1, 99% is 2.

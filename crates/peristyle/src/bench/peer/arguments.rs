@@ -3,24 +3,25 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use lab::{Act, Contender, Disturbance, LabError, Plan, Preparation};
+use lab::{Act, Contender, Disturbance, LabError, Plan, Preparation, Servers};
 
 use super::kind::PeerKind;
 use super::ports::{NODE_COUNT_MAX, first_port_of_this_process};
 use super::{CommitLogSync, Peer, PeerWish};
 
 /// Which servers are started, and how.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(in crate::bench) struct PeerArguments {
     /// Start servers to measure, and stop them afterwards: peristyle, cassandra, or NAME=PATH of an adapter; in
     /// comparisons once for each
     #[arg(long = "start-peer", value_name = "KIND")]
     kinds: Vec<PeerKind>,
-    /// How many nodes of each are started, on 127.0.0.1, .2 and so on
-    #[arg(long = "nodes", value_name = "N", default_value_t = 1, requires = "kinds",
+    /// How many nodes of each are started, on 127.0.0.1, .2 and so on [default: 1, or as many as a profile wants]
+    #[arg(long = "nodes", value_name = "N", requires = "kinds",
         value_parser = clap::value_parser!(u8).range(1..=NODE_COUNT_MAX as i64))]
-    node_count: u8,
-    /// What the nodes of each may have together, page cache and all, as in 4GiB
+    node_count: Option<u8>,
+    /// What the nodes of each may have together, page cache and all, as in 4GiB [default: no limit, or what a profile
+    /// wants]
     #[arg(long = "peer-memory", value_name = "SIZE", value_parser = size, requires = "kinds")]
     memory_bytes: Option<u64>,
     /// When servers that are started acknowledge a write
@@ -36,6 +37,30 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 impl PeerArguments {
+    /// As a profile wants the servers, where nobody has said otherwise.
+    pub(in crate::bench) fn fitted_to(&self, servers: Servers) -> PeerArguments {
+        let node_count = u8::try_from(servers.node_count).unwrap_or(NODE_COUNT_MAX as u8);
+        PeerArguments {
+            node_count: self.node_count.or(Some(node_count)),
+            memory_bytes: self.memory_bytes.or(servers.memory_bytes),
+            ..self.clone()
+        }
+    }
+
+    /// Servers of these kinds.
+    ///
+    /// # Errors
+    /// A kind is none.
+    pub(in crate::bench) fn of_kinds(&self, kinds: &[String]) -> Result<PeerArguments, LabError> {
+        let kinds: Result<Vec<PeerKind>, String> = kinds.iter().map(|kind| kind.parse()).collect();
+        Ok(PeerArguments { kinds: kinds.map_err(LabError::Plan)?, ..self.clone() })
+    }
+
+    /// The kinds, as they are read.
+    pub(in crate::bench) fn kinds(&self) -> Vec<String> {
+        self.kinds.iter().map(PeerKind::to_string).collect()
+    }
+
     /// What the servers are called in a report.
     pub(in crate::bench) fn names(&self) -> impl Iterator<Item = &str> {
         self.kinds.iter().map(PeerKind::name)
@@ -72,11 +97,11 @@ impl PeerArguments {
     pub(in crate::bench) fn start_beside(
         &self,
         contenders: &mut Vec<Contender>,
-        plan: &Plan,
+        plans: &[&Plan],
         preparation: &Preparation,
     ) -> Result<Vec<Peer>, LabError> {
         let node_count = if contenders.is_empty() { self.started_node_count() } else { 0 };
-        check_disturbances(plan, node_count)?;
+        plans.iter().try_for_each(|plan| check_disturbances(plan, node_count))?;
         let start = |kind: &PeerKind| {
             let mut preparation = preparation.clone();
             let peer = self.start(kind, &mut preparation)?;
@@ -87,7 +112,11 @@ impl PeerArguments {
     }
 
     fn started_node_count(&self) -> usize {
-        if self.kinds.is_empty() { 0 } else { usize::from(self.node_count) }
+        if self.kinds.is_empty() { 0 } else { self.node_count() }
+    }
+
+    fn node_count(&self) -> usize {
+        usize::from(self.node_count.unwrap_or(1))
     }
 
     fn start(&self, kind: &PeerKind, preparation: &mut Preparation) -> Result<Peer, LabError> {
@@ -95,7 +124,7 @@ impl PeerArguments {
             return Err(LabError::Plan("--no-load: servers that are started have no rows".to_owned()));
         }
         let wanted = PeerWish {
-            node_count: usize::from(self.node_count),
+            node_count: self.node_count(),
             memory_bytes: self.memory_bytes,
             commit_log_sync: self.commit_log_sync,
             first_port: first_port_of_this_process(),

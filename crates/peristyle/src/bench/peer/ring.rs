@@ -108,6 +108,10 @@ impl Hand for Ring {
     fn act(&self, act: Act) -> Result<(), String> {
         self.carry_out(act).map_err(|error| with_causes(&error))
     }
+
+    fn process_ids(&self) -> Vec<u32> {
+        self.servers().into_iter().map(|server| server.process.number).collect()
+    }
 }
 
 impl State {

@@ -1,0 +1,139 @@
+//! Profiles and comparisons carried out: servers started, parts run, reports written as they come.
+//!
+//! ```text
+//!   bench-netflix-1m-1/
+//!     report.html    all parts and servers on one page
+//!     manifest.json  `bench repeat` takes it
+//!     figures.csv    a line for each part, server and repetition
+//!     write-one/cassandra/report.html   each by itself, with its own manifest
+//!     write-one/peristyle/...
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use lab::{
+    Comparison, Contender, LabError, Part, Plan, Preparation, Servers, Study, StudyManifest, Subject, Tell,
+};
+
+use super::files;
+use super::peer::PeerArguments;
+use super::{stop_at_interrupt, watched};
+
+/// What is carried out, on which servers.
+pub(super) struct Asked<'a> {
+    pub(super) subject: Subject,
+    pub(super) servers: Servers,
+    pub(super) parts: Vec<Part>,
+    /// Servers that run already.
+    pub(super) contenders: Vec<Contender>,
+    pub(super) peers: &'a PeerArguments,
+    /// Of servers that are started.
+    pub(super) preparation: Preparation,
+}
+
+/// Carries it out in a folder, and tells what came of it.
+///
+/// # Errors
+/// Servers can not be started, or a part can not be run; reports of the parts before it stand.
+pub(super) fn carry_out(asked: Asked<'_>, folder: &Path) -> Result<Study, LabError> {
+    let Asked { subject, servers, parts, mut contenders, peers, preparation } = asked;
+    stop_at_interrupt();
+    tell_subject(&subject);
+    let manifest_contenders: Vec<(String, Vec<String>)> =
+        contenders.iter().map(|one| (one.name.clone(), one.nodes.clone())).collect();
+    let plans: Vec<&Plan> = parts.iter().map(|part| &part.plan).collect();
+    let _started = peers.fitted_to(servers).start_beside(&mut contenders, &plans, &preparation)?;
+    let mut clerk = Clerk { folder: folder.to_owned() };
+    let study = watched(|watch| lab::study(&subject, &parts, &contenders, watch, &mut clerk))?;
+    files::write_study(
+        &study,
+        &StudyManifest::of(&study, servers, manifest_contenders, peers.kinds()),
+        folder,
+    )?;
+    print!("\n{}", lab::report::study_text(&study));
+    println!("report: {}", folder.join(files::REPORT).display());
+    Ok(study)
+}
+
+/// Was all measured that was planned, and each answer right?
+pub(super) fn is_sound(study: &Study, part_count: usize) -> bool {
+    let results = || study.parts.iter().flat_map(|(_, comparison)| comparison.results());
+    study.parts.len() == part_count && results().all(|(_, results)| results.is_sound())
+}
+
+/// Does once more what a manifest says, and tells whether each part agrees with what lies beside it.
+pub(super) fn repeat(
+    manifest: &Path,
+    before: StudyManifest,
+    elsewhere: &super::arguments::Elsewhere,
+    folder: &Path,
+) -> Result<bool, LabError> {
+    let peers = match elsewhere.peers.kinds().is_empty() {
+        true => elsewhere.peers.of_kinds(&before.started)?,
+        false => elsewhere.peers.clone(),
+    };
+    let contender = |(name, nodes): &(String, Vec<String>)| Contender {
+        name: name.clone(),
+        nodes: nodes.clone(),
+        preparation: elsewhere.preparation(),
+    };
+    let asked = Asked {
+        subject: before.subject.clone(),
+        servers: before.servers,
+        parts: before.parts.clone(),
+        contenders: before.contenders.iter().map(contender).collect(),
+        peers: &peers,
+        preparation: elsewhere.preparation(),
+    };
+    let study = carry_out(asked, folder)?;
+    let mut is_same = true;
+    for (part, comparison) in &study.parts {
+        for (name, now) in comparison.results() {
+            let then =
+                files::read_results(&place_of(manifest.parent(), &part.name, name).join(files::MANIFEST))?.1;
+            let agreement = lab::agreement(&then, now);
+            println!("{}, {name}\n{agreement}", part.name);
+            is_same &= agreement.agrees();
+        }
+    }
+    Ok(is_sound(&study, before.parts.len()) && is_same)
+}
+
+/// Where a server's report of a part is.
+fn place_of(folder: Option<&Path>, part: &str, server: &str) -> PathBuf {
+    folder.unwrap_or(Path::new("")).join(part).join(server)
+}
+
+fn tell_subject(subject: &Subject) {
+    if !subject.title.is_empty() {
+        println!("{}", subject.title);
+    }
+    subject.scaled.iter().for_each(|sentence| println!("  {sentence}"));
+}
+
+/// Writes down each part once it is over.
+struct Clerk {
+    folder: PathBuf,
+}
+
+impl Tell for Clerk {
+    fn begins(&mut self, part: &Part, number: usize, count: usize) {
+        println!("part {number} of {count}: {} ({})", part.name, part.about);
+    }
+
+    fn offers(&mut self, part: &Part, borne: f64) {
+        if let lab::Pace::Open { rate } = part.plan.pace {
+            println!(
+                "  {rate:.0} operations a second are offered, the slowest server bears {borne:.0} in a closed loop"
+            );
+        }
+    }
+
+    fn ends(&mut self, part: &Part, comparison: &Comparison) -> Result<(), LabError> {
+        for (name, results) in comparison.results() {
+            files::write(results, &place_of(Some(&self.folder), &part.name, name))?;
+            println!("  {name}: {}", lab::report::headline(results));
+        }
+        Ok(())
+    }
+}
