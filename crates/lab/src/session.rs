@@ -188,31 +188,37 @@ const BUSY_PART: f64 = 0.9;
 /// The part of its time that a client may wait for a core before its latencies are of that.
 const WAITING_PART: f64 = 0.1;
 
-/// What makes the figures doubtful.
+/// What makes the figures doubtful: what it is, and behind a colon in which repetitions.
 fn doubts(results: &Results) -> Vec<String> {
-    let plan = &results.manifest.plan;
-    let mut doubts = Vec::new();
-    for node in &results.manifest.target.unreachable {
-        doubts.push(format!("{node} took no connection when the run began."));
-    }
-    for (index, repetition) in results.repetitions.iter().enumerate().filter(|(_, one)| one.is_kept) {
-        let number = index + 1;
-        let busy = repetition.client_cpu_s / (repetition.seconds * plan.thread_count as f64);
-        if busy > BUSY_PART {
-            doubts.push(format!(
-                "The client was the bottleneck in repetition {number}: its threads worked for {:.0}% of the time. \
-                 Give it more threads, or more machines.",
-                busy * 100.0
-            ));
-        }
-        let waiting = repetition.client_waited_s / (repetition.seconds * plan.thread_count as f64);
-        if waiting > WAITING_PART {
-            doubts.push(format!(
-                "The client waited for a core in repetition {number}, for {:.0}% of the time: others had them, and \
-                 latencies are longer by that.",
-                waiting * 100.0
-            ));
-        }
+    let thread_count = results.manifest.plan.thread_count as f64;
+    let busy = |one: &Repetition| one.client_cpu_s / (one.seconds * thread_count);
+    let waiting = |one: &Repetition| one.client_waited_s / (one.seconds * thread_count);
+    let mut doubts: Vec<String> = Vec::new();
+    doubts.extend(doubt(
+        results,
+        "The client was the bottleneck, and needs more threads or machines",
+        busy,
+        BUSY_PART,
+    ));
+    doubts.extend(doubt(
+        results,
+        "The client waited for a core that others had, and latencies are longer by that",
+        waiting,
+        WAITING_PART,
+    ));
+    let unreachable = &results.manifest.target.unreachable;
+    if !unreachable.is_empty() {
+        doubts.push(format!("Nodes took no connection when the run began: {}.", unreachable.join(", ")));
     }
     doubts
+}
+
+/// Repetitions in which a part of the time was larger than it may be.
+fn doubt(results: &Results, what: &str, part: impl Fn(&Repetition) -> f64, most: f64) -> Option<String> {
+    let all = results.repetitions.iter().enumerate().filter(|(_, one)| one.is_kept && part(one) > most);
+    let told = |(index, one): (usize, &Repetition)| {
+        format!("{:.0}% of the time in repetition {}", part(one) * 100.0, index + 1)
+    };
+    let told: Vec<String> = all.map(told).collect();
+    (!told.is_empty()).then(|| format!("{what}: {}.", told.join(", ")))
 }

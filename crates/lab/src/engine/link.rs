@@ -75,6 +75,8 @@ pub(crate) struct Link {
     streams: Vec<Stream>,
     /// Streams with an operation.
     busy_count: usize,
+    /// Streams that wait for an answer that is too late already.
+    forgotten_count: usize,
     /// Since then it has owed an answer, while it owes any.
     silent_since_us: u64,
     /// All that has come in, as it came.
@@ -116,6 +118,7 @@ impl Link {
             free: (0..stream_count).rev().collect(),
             streams: vec![Stream::Free; stream_count as usize],
             busy_count: 0,
+            forgotten_count: 0,
             silent_since_us: 0,
             received_bytes: 0,
             broken: None,
@@ -144,7 +147,8 @@ impl Link {
 
     /// Does it owe answers, and has given none for long?
     pub(super) fn is_slow(&self, now_us: u64) -> bool {
-        self.busy_count >= SLOW_COUNT && now_us.saturating_sub(self.silent_since_us) > SLOW_US
+        self.busy_count + self.forgotten_count >= SLOW_COUNT
+            && now_us.saturating_sub(self.silent_since_us) > SLOW_US
     }
 
     /// All that has come in.
@@ -161,7 +165,7 @@ impl Link {
     pub(super) fn begin(&mut self, stream: i16, under_way: UnderWay, request: &Request<'_>) {
         let free = self.free.pop();
         assert_eq!(free, Some(stream), "an operation begins on the free stream that was asked for");
-        if self.busy_count == 0 {
+        if self.busy_count + self.forgotten_count == 0 {
             self.silent_since_us = under_way.begun_us;
         }
         self.streams[stream as usize] = Stream::Busy(under_way);
@@ -188,6 +192,7 @@ impl Link {
             Some(Stream::Busy(under_way)) => Ok(Some(*under_way)),
             Some(forgotten @ Stream::Forgotten) => {
                 *forgotten = Stream::Free;
+                self.forgotten_count -= 1;
                 self.free.push(stream);
                 Ok(None)
             }
@@ -215,6 +220,7 @@ impl Link {
             }
         }
         self.busy_count -= forgotten.len();
+        self.forgotten_count += forgotten.len();
         forgotten
     }
 
@@ -246,7 +252,7 @@ impl Link {
         let taken = self.streams.iter().filter_map(busy).collect();
         self.streams.fill(Stream::Free);
         self.free = (0..stream_count).rev().collect();
-        self.busy_count = 0;
+        (self.busy_count, self.forgotten_count) = (0, 0);
         taken
     }
 

@@ -78,13 +78,7 @@ fn count(slot: &Slot) -> u64 {
 }
 
 /// Draws lines of all servers, each stroke with its own class.
-fn drawn(
-    title: &str,
-    caption: &str,
-    axis: Axis,
-    lines: &[Line],
-    strokes: &[Stroke<'_>],
-) -> Option<Figure> {
+fn drawn(title: &str, caption: &str, axis: Axis, lines: &[Line], strokes: &[Stroke<'_>]) -> Option<Figure> {
     // The longest has room for all; what was done is done to all at the same seconds.
     let longest =
         lines.iter().max_by(|one, other| one.timeline.seconds.total_cmp(&other.timeline.seconds))?;

@@ -20,6 +20,9 @@ pub use csv::study_csv;
 pub use page::study_html;
 pub use text::study_text;
 
+use super::summary::Summary;
+use crate::study::Study;
+
 /// Colours that the page's style sheet has; a study of more servers uses one twice.
 const COLOUR_COUNT: usize = 6;
 
@@ -28,8 +31,27 @@ fn server_class(index: usize) -> String {
     format!("kind{}", index % COLOUR_COUNT)
 }
 
+/// What to be warned of, each once, with the parts and servers that it is about. What a warning says behind a colon is
+/// told by their own pages.
+fn warnings(study: &Study) -> Vec<String> {
+    let mut warnings: Vec<(String, Vec<String>)> = Vec::new();
+    for (part, comparison) in &study.parts {
+        for (server, results) in comparison.results() {
+            for warning in Summary::of(results).warnings {
+                let what = warning.split(':').next().unwrap_or_default().trim_end_matches('.').to_owned();
+                let whose = format!("{} of {server}", part.name);
+                match warnings.iter_mut().find(|(other, _)| *other == what) {
+                    Some((_, all)) => all.push(whose),
+                    None => warnings.push((what, vec![whose])),
+                }
+            }
+        }
+    }
+    warnings.into_iter().map(|(what, whose)| format!("{what}: {}.", whose.join(", "))).collect()
+}
+
 /// Names of all servers, each once, in their order.
-fn servers(study: &crate::study::Study) -> Vec<&str> {
+fn servers(study: &Study) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in study.parts.iter().flat_map(|(_, comparison)| comparison.results()) {
         if !names.contains(&name) {
@@ -44,7 +66,7 @@ mod tests {
     use super::*;
     use crate::comparison::Comparison;
     use crate::report::example::{empty, example, flat};
-    use crate::study::{Part, Price, Study, Subject};
+    use crate::study::{Part, Price, Subject};
 
     /// Three parts of two servers: usual ones, one that did nothing, one that failed at times.
     fn study() -> Study {

@@ -3,9 +3,8 @@
 use super::super::figures::Figure;
 use super::super::html::{add_figure, add_warnings, document};
 use super::super::plot::escaped;
-use super::super::summary::Summary;
 use super::table::Table;
-use super::{bars, curves, lines, servers};
+use super::{bars, curves, lines, servers, warnings};
 use crate::study::{Study, Subject};
 
 /// With more parts only the plots over all of them are drawn; those of each part are on its own pages.
@@ -32,18 +31,6 @@ pub fn study_html(study: &Study, link: &dyn Fn(&str, &str) -> String) -> String 
     }
     page.push_str("<h2>Run it again</h2>\n<pre><code>peristyle bench repeat manifest.json</code></pre>\n");
     document(title, &page)
-}
-
-/// Of all parts and servers, each with where it is from.
-fn warnings(study: &Study) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for (part, comparison) in &study.parts {
-        for (server, results) in comparison.results() {
-            let own = Summary::of(results).warnings;
-            warnings.extend(own.iter().map(|warning| format!("{}, {server}: {warning}", part.name)));
-        }
-    }
-    warnings
 }
 
 fn add_words(page: &mut String, subject: &Subject) {

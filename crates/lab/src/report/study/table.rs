@@ -141,13 +141,13 @@ impl Source<'_> {
 
     fn disk_read(&self) -> Option<String> {
         let (bytes, count) = self.sum(|one| Some(one.server_disk_bytes?.0))?;
-        Some(words::bytes(bytes / count))
+        (bytes > 0).then(|| words::bytes(bytes / count))
     }
 
     fn amplification(&self) -> Option<String> {
         let (read, _) = self.sum(|one| Some(one.server_disk_bytes?.0))?;
         let (answered, _) = self.sum(|one| one.server_disk_bytes.map(|_| one.received_bytes))?;
-        (answered > 0).then(|| words::figure(read as f64 / answered as f64))
+        (answered > 0 && read > 0).then(|| words::figure(read as f64 / answered as f64))
     }
 
     fn price(&self) -> Option<String> {

@@ -2,6 +2,7 @@
 
 use super::super::text::{aligned, one_line};
 use super::table::Table;
+use super::warnings;
 use crate::study::Study;
 
 /// The table of all parts and servers, and what each server is to be warned of.
@@ -15,17 +16,8 @@ pub fn study_text(study: &Study) -> String {
         rows.push(cells);
     }
     let mut text = aligned(&rows, 2);
-    for (part, comparison) in &study.parts {
-        for (server, results) in comparison.results() {
-            for warning in &results.warnings {
-                text.push_str(&format!(
-                    "warning: {}, {}: {}\n",
-                    part.name,
-                    one_line(server),
-                    one_line(warning)
-                ));
-            }
-        }
+    for warning in warnings(study) {
+        text.push_str(&format!("warning: {}\n", one_line(&warning)));
     }
     text
 }
