@@ -210,7 +210,7 @@ fn report(results: &Results, folder: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-/// From now on Ctrl-C ends the run; a second one ends the program.
+/// From now on Ctrl-C ends the run; a second one ends the program, and the servers that it has started.
 fn stop_at_interrupt() {
     let wait = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
@@ -219,7 +219,10 @@ fn stop_at_interrupt() {
         runtime.block_on(tokio::signal::ctrl_c())
     };
     std::thread::spawn(move || match wait() {
-        Ok(()) => std::process::exit(130),
+        Ok(()) => {
+            peer::end_all();
+            std::process::exit(130)
+        }
         Err(error) => eprintln!("bench: Ctrl-C will end the program at once: {error}"),
     });
 }

@@ -157,7 +157,9 @@ fn check_disturbances(plan: &Plan, started_node_count: usize) -> Result<(), LabE
         Some(one) if started_node_count == 0 => {
             Err(LabError::Plan(format!("{one} is done to servers that are started: --start-peer")))
         }
-        Some(one) => Err(LabError::Plan(format!("{one}: there are only {started_node_count} nodes"))),
+        Some(one) => {
+            Err(LabError::Plan(format!("{one}: there are only the nodes 1 to {started_node_count}")))
+        }
         None => Ok(()),
     }
 }

@@ -28,7 +28,7 @@ mod ports;
 mod ring;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use lab::{Hand, LabError};
 
@@ -71,6 +71,15 @@ impl CommitLogSync {
     }
 }
 
+/// All that were started by this process and may be there still.
+static RINGS: Mutex<Vec<Weak<Ring>>> = Mutex::new(Vec::new());
+
+/// Ends all servers, for who ends this process without dropping them. Waits for whoever is doing that already.
+pub(super) fn end_all() {
+    let rings = std::mem::take(&mut *RINGS.lock().unwrap_or_else(PoisonError::into_inner));
+    rings.iter().filter_map(Weak::upgrade).for_each(|ring| ring.end());
+}
+
 /// Servers that were started, and end with this value: no process, no file, no group of them is left.
 #[derive(Debug)]
 pub(super) struct Peer(Arc<Ring>);
@@ -85,11 +94,18 @@ impl Peer {
         let begin = || {
             let ports = Ports::free(wanted.node_count, wanted.first_port)?;
             let place = Place::make(folder, wanted.memory_bytes)?;
-            Ok(Peer(Arc::new(Ring::new(kind.keeper(&place)?, place, ports))))
+            let keeper = kind.keeper(&place).inspect_err(|_| place.clear())?;
+            Ok(Peer::new(Ring::new(keeper, place, ports)))
         };
         let peer = begin().map_err(refuse)?;
         peer.0.up(wanted).map_err(refuse)?;
         Ok(peer)
+    }
+
+    fn new(ring: Ring) -> Peer {
+        let ring = Arc::new(ring);
+        RINGS.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&ring));
+        Peer(ring)
     }
 
     /// Where its nodes serve.

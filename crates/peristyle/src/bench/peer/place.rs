@@ -150,19 +150,16 @@ fn waited(mut child: Child, program: &str, staying: Staying) -> Result<ExitStatu
 
 /// Ends a program and those that it waits for: asked to, and then in any case.
 fn end(child: &mut Child) {
-    let signal = |signal| {
-        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        group.map(|group| kill_process_group(group, signal))
-    };
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let signal = |signal| group.map(|group| kill_process_group(group, signal));
     let _ = signal(Signal::TERM);
     let begun = Instant::now();
-    while begun.elapsed() < END_MAX && matches!(child.try_wait(), Ok(None)) {
+    while matches!(child.try_wait(), Ok(None)) {
+        if begun.elapsed() > END_MAX {
+            let _ = signal(Signal::KILL);
+            let _ = child.wait();
+        }
         std::thread::sleep(POLL);
-    }
-    if matches!(child.try_wait(), Ok(None)) {
-        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let _ = group.map(|group| kill_process_group(group, Signal::KILL));
-        let _ = child.wait();
     }
 }
 

@@ -57,13 +57,14 @@ impl Ring {
         if std::mem::replace(&mut state.is_ended, true) {
             return;
         }
-        if let Err(error) = self.keeper.down(&self.place) {
-            eprintln!("bench: stop servers: {}", with_causes(&error));
-        }
+        // At once: what one that stops in order would write is deleted anyway.
         for (number, server) in (1..).zip(&state.servers) {
             if let Err(error) = kill(number, server) {
                 eprintln!("bench: process {}: {}", server.process.number, with_causes(&error));
             }
+        }
+        if let Err(error) = self.keeper.down(&self.place) {
+            eprintln!("bench: stop servers: {}", with_causes(&error));
         }
         self.place.clear();
     }

@@ -1,3 +1,5 @@
+//! Servers that do nothing are hurt, brought back and stopped: what is ours to do, without a database.
+
 use std::path::PathBuf;
 
 use super::*;
