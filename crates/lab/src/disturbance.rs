@@ -1,7 +1,7 @@
 //! What is done to servers while they are measured: killed, paused, cut off, brought back.
 //!
-//! A plan says what is done when; a [`Hand`] does it, since only whoever has started servers can. In words a disturbance
-//! is a second of the measurement, an act, and the number of a node from 1:
+//! A plan says what is done when; a [`Hand`] does it, since only whoever has started servers can. In words a
+//! disturbance is a second of the measurement, an act, and the number of a node from 1:
 //!
 //! ```text
 //!   20:kill:2     30:start:2     40:pause:1     45:resume:1     60:cut:3     70:heal

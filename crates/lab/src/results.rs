@@ -82,10 +82,16 @@ pub struct Audit {
 }
 
 impl Audit {
+    /// What counters may have grown by: from what was acknowledged to that with all that is in doubt.
+    pub(crate) fn range(&self) -> (i64, i64) {
+        let most = self.acknowledged_count + self.doubtful_count;
+        (self.acknowledged_count as i64, most as i64)
+    }
+
     /// What is wrong with the counters, if anything is.
     pub fn fault(&self) -> Option<String> {
         let Audit { acknowledged_count, doubtful_count, counted } = *self;
-        let (least, most) = (acknowledged_count as i64, (acknowledged_count + doubtful_count) as i64);
+        let (least, most) = self.range();
         (!(least..=most).contains(&counted)).then(|| {
             format!(
                 "counters grew by {counted}, where {acknowledged_count} increments were acknowledged and \

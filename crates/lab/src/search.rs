@@ -118,7 +118,7 @@ fn try_rate(
 /// Operations are drawn anew for each trial, so that none finds what the one before has brought into caches.
 fn trial_of(plan: &Plan, number: u64) -> Plan {
     Plan {
-        warmup_s: TRIAL_WARMUP_S,
+        warmup_s: plan.warmup_s.max(TRIAL_WARMUP_S),
         measured_s: TRIAL_S,
         repetition_count: 1,
         dropped_count: 0,

@@ -177,7 +177,7 @@ impl Scale<'_> {
             pace: Pace::Closed { in_flight: self.cores() * IN_FLIGHT_PER_CORE },
             connection_count: 8,
             thread_count: 1,
-            warmup_s: 5.0,
+            warmup_s: WARMUP_S,
             measured_s: 20.0,
             repetition_count: 3,
             dropped_count: 0,
@@ -190,6 +190,8 @@ impl Scale<'_> {
     }
 }
 
+/// What a server needs that compiles its code while it runs.
+const WARMUP_S: f64 = 10.0;
 /// What keeps a core of a server busy, with room for answers on their way.
 const IN_FLIGHT_PER_CORE: usize = 16;
 

@@ -57,6 +57,10 @@ fn failed(summary: &Summary) -> String {
     let without_end =
         (summary.endless_count > 0).then(|| format!("{} had no end", words::count(summary.endless_count)));
     parts.extend(without_end);
+    parts.extend(summary.audit.map(|audit| match audit.fault() {
+        Some(fault) => format!("the counters are wrong: {fault}"),
+        None => format!("all {} increments were counted", words::count(audit.acknowledged_count)),
+    }));
     listed(&parts)
 }
 

@@ -6,7 +6,7 @@ use super::estimate::Estimate;
 use super::words;
 use crate::latencies::Latencies;
 use crate::manifest::Pace;
-use crate::results::{Repetition, Results, Second};
+use crate::results::{Audit, Repetition, Results, Second};
 
 /// The percentiles that reports tell, with their names.
 pub(crate) const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
@@ -30,6 +30,8 @@ pub(crate) struct Summary {
     pub(crate) errors: BTreeMap<String, u64>,
     /// What was wrong about answers, likewise.
     pub(crate) wrongs: BTreeMap<String, u64>,
+    /// What was counted up to the last repetition, where the workload counts.
+    pub(crate) audit: Option<Audit>,
     /// What the run warned of, then what the figures themselves give reason to say.
     pub(crate) warnings: Vec<String>,
 }
@@ -102,6 +104,7 @@ impl Summary {
             endless_count: kept.iter().map(|kept| kept.endless_count).sum(),
             errors: added(kept.iter().map(|kept| &kept.errors)),
             wrongs: added(kept.iter().map(|kept| &kept.wrongs)),
+            audit: kept.iter().rev().find_map(|kept| kept.audit),
             warnings: results.warnings.clone(),
         };
         let doubt = summary.doubt(&results.manifest.plan.pace);

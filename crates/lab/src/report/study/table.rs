@@ -50,8 +50,7 @@ impl Table {
                 let figures = summary.all.clone();
                 let source = Source { results, first, figures, summary, price: study.subject.price.as_ref() };
                 let cells = columns.iter().map(|(_, cell)| cell(&source)).collect();
-                let (part, server, is_bad) =
-                    (part.name.clone(), server.to_owned(), source.failed_count() > 0);
+                let (part, server, is_bad) = (part.name.clone(), server.to_owned(), source.is_bad());
                 rows.push((Row { part, server, cells: Vec::new(), is_bad }, cells));
             }
         }
@@ -82,6 +81,7 @@ fn columns(study: &Study) -> Vec<Column> {
         ("p99.9".to_owned(), Box::new(|row| row.time(row.figures.response.latencies.quantile_us(0.999)))),
         ("max".to_owned(), Box::new(|row| row.time(row.figures.response.max.all_us))),
         ("failed".to_owned(), Box::new(|row| Some(words::count(row.failed_count())))),
+        ("counters".to_owned(), Box::new(|row| row.counters())),
         ("CPU, µs/op".to_owned(), Box::new(|row| row.summary.cost.server_cpu_us.map(words::figure))),
         ("to the first".to_owned(), Box::new(|row| row.cost_ratio())),
         ("memory".to_owned(), Box::new(|row| row.summary.cost.server_resident_bytes.map(words::bytes))),
@@ -115,8 +115,24 @@ impl Source<'_> {
         (self.figures.count > 0).then(|| words::time(us))
     }
 
+    /// Is there something that a reader must not overlook?
+    fn is_bad(&self) -> bool {
+        self.failed_count() > 0 || self.summary.audit.is_some_and(|audit| audit.fault().is_some())
+    }
+
     fn failed_count(&self) -> u64 {
         self.figures.error_count + self.figures.wrong_count + self.summary.endless_count
+    }
+
+    /// Whether counters are what was acknowledged, or by how much they are not.
+    fn counters(&self) -> Option<String> {
+        let audit = self.summary.audit?;
+        let (least, most) = audit.range();
+        Some(match audit.counted {
+            counted if counted < least => format!("{} lost", words::count(least.abs_diff(counted))),
+            counted if counted > most => format!("{} too many", words::count(most.abs_diff(counted))),
+            _ => "exact".to_owned(),
+        })
     }
 
     fn is_first(&self) -> bool {

@@ -1,5 +1,5 @@
-//! The scripts that come with the lab: the workloads of other tools, each of which says in its head what it mends, and one
-//! that audits counters.
+//! The scripts that come with the lab: the workloads of other tools, each of which says in its head what it mends, and
+//! one that audits counters.
 
 /// Names, and texts.
 pub(crate) const BUNDLED: &[(&str, &str)] = &[
