@@ -27,7 +27,8 @@ const WORKLOADS: &[&str] = &[
 ];
 /// The one that is run twice.
 const REPEATED: &str = "ycsb-a";
-const FILES: &[&str] = &["report.html", "manifest.json", "results.json", "seconds.csv", "latencies.hlog"];
+const FILES: &[&str] =
+    &["report.html", "manifest.json", "results.json", "summary.json", "seconds.csv", "latencies.hlog"];
 
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {

@@ -5,6 +5,7 @@
 //! ```text
 //!                 +-- summary ----+-- text     for a terminal
 //!   Results ------+               +-- html     a page with plots, whole in itself
+//!                 |               +-- digest   figures as JSON, for other programs
 //!                 +-- timeline ---+-- csv      each second of each repetition, for a spreadsheet
 //!                                 +-- hdr_log  each second's histograms, for HdrHistogram's own tools
 //! ```
@@ -13,6 +14,7 @@
 //! ended with an error, were answered wrongly or had no end are told apart from them.
 
 mod csv;
+mod digest;
 mod estimate;
 #[cfg(test)]
 mod example;
@@ -28,6 +30,7 @@ mod timeline;
 mod words;
 
 pub use csv::csv;
+pub use digest::digest;
 pub(crate) use estimate::Estimate;
 pub use hdr_log::hdr_log;
 pub use headline::headline_of as headline;

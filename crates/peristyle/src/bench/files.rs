@@ -4,18 +4,20 @@
 //!   report.html     for people
 //!   manifest.json   what was run: `bench repeat` takes it
 //!   results.json    all that was found, with raw histograms for each second
+//!   summary.json    the figures of the report, for programs
 //!   seconds.csv     a line for each second and kind of operation
 //!   latencies.hlog  the histograms as HdrHistogram's tools read them
 //! ```
 
 use std::path::{Path, PathBuf};
 
-use lab::{LabError, Manifest, Plan, Results, Study, StudyManifest};
+use lab::{LabError, Manifest, Plan, Repetition, Results, Study, StudyManifest};
 
 /// What people look at.
 pub(super) const REPORT: &str = "report.html";
 pub(super) const MANIFEST: &str = "manifest.json";
 const RESULTS: &str = "results.json";
+const SUMMARY: &str = "summary.json";
 
 /// The folder of a run: the one that was named, or the first of a row that is not there. One that is there already is
 /// left alone; it is made when there is something to write.
@@ -32,12 +34,13 @@ pub(super) fn free_folder(named: Option<&Path>, workload: &str) -> Result<PathBu
     }
 }
 
-/// Writes all of a run.
-pub(super) fn write(results: &Results, folder: &Path) -> Result<(), LabError> {
+/// Writes all of a run; `load` is what it took to write the rows, if that was done and is known.
+pub(super) fn write(results: &Results, load: Option<&Repetition>, folder: &Path) -> Result<(), LabError> {
     let files = [
         (REPORT, lab::report::html(results)),
         (MANIFEST, json(MANIFEST, serde_json::to_string_pretty(&results.manifest))?),
         (RESULTS, json(RESULTS, serde_json::to_string(results))?),
+        (SUMMARY, json(SUMMARY, lab::report::digest(results, load))?),
         ("seconds.csv", lab::report::csv(results)),
         ("latencies.hlog", lab::report::hdr_log(results)),
     ];

@@ -24,7 +24,8 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Subcommand};
 use lab::{
-    LabError, Limit, Offer, Pace, Part, Plan, Preparation, Profile, Results, Servers, Subject, Watch, Wishes,
+    LabError, Limit, Offer, Pace, Part, Plan, Preparation, Profile, Repetition, Results, Servers, Subject,
+    Watch, Wishes,
 };
 
 use crate::cqlsh::with_causes;
@@ -105,19 +106,26 @@ fn run_plan(arguments: &RunArguments) -> Result<bool, LabError> {
     let folder = files::free_folder(arguments.elsewhere.out.as_deref(), &plan.workload)?;
     stop_at_interrupt();
     let _peer = arguments.elsewhere.peers.start_for(&mut plan, &mut preparation)?;
+    let mut loads = Vec::new();
     if arguments.plan.has_no_pace() {
-        plan.pace = Pace::Open { rate: found_rate(&plan, arguments, &preparation)? };
+        plan.pace = Pace::Open { rate: found_rate(&plan, arguments, &preparation, &mut loads)? };
         preparation.loads = false;
     }
-    let results = watched(|watch| lab::run(&plan, &preparation, watch))?;
-    report(&results, &folder)?;
+    let results = watched_loading(&mut loads, |watch| lab::run(&plan, &preparation, watch))?;
+    report(&results, loads.first(), &folder)?;
     Ok(results.is_sound())
 }
 
 /// The rate at which it is measured when none was given: the highest within a limit, or half of what is borne.
-fn found_rate(plan: &Plan, arguments: &RunArguments, preparation: &Preparation) -> Result<f64, LabError> {
+fn found_rate(
+    plan: &Plan,
+    arguments: &RunArguments,
+    preparation: &Preparation,
+    loads: &mut Vec<Repetition>,
+) -> Result<f64, LabError> {
     println!("a closed loop finds out what is borne");
-    let borne = watched(|watch| lab::closed_loop_rate(plan, TRIAL_IN_FLIGHT, preparation, watch))?;
+    let borne =
+        watched_loading(loads, |watch| lab::closed_loop_rate(plan, TRIAL_IN_FLIGHT, preparation, watch))?;
     println!("  {borne:.0} operations a second with {TRIAL_IN_FLIGHT} under way");
     if !arguments.find_max {
         let rate = (borne * OFFERED_PART).max(1.0).round();
@@ -155,8 +163,9 @@ fn repeat(manifest: &Path, elsewhere: &Elsewhere) -> Result<bool, LabError> {
     let folder = files::free_folder(elsewhere.out.as_deref(), &plan.workload)?;
     stop_at_interrupt();
     let _peer = elsewhere.peers.start_for(&mut plan, &mut preparation)?;
-    let results = watched(|watch| lab::run(&plan, &preparation, watch))?;
-    report(&results, &folder)?;
+    let mut loads = Vec::new();
+    let results = watched_loading(&mut loads, |watch| lab::run(&plan, &preparation, watch))?;
+    report(&results, loads.first(), &folder)?;
     let agreement = lab::agreement(&before, &results);
     println!("{agreement}");
     Ok(results.is_sound() && agreement.agrees())
@@ -193,18 +202,29 @@ fn compare(arguments: &CompareArguments) -> Result<bool, LabError> {
 
 /// Shows how something goes that takes its time, and ends it at Ctrl-C.
 fn watched<T>(go: impl FnOnce(&mut Watch<'_>) -> Result<T, LabError>) -> Result<T, LabError> {
+    watched_loading(&mut Vec::new(), go)
+}
+
+/// The same, and keeps what loads there were.
+fn watched_loading<T>(
+    loads: &mut Vec<Repetition>,
+    go: impl FnOnce(&mut Watch<'_>) -> Result<T, LabError>,
+) -> Result<T, LabError> {
     let terminal = Terminal::new();
     let outcome = go(&mut Watch {
         tell: &mut |progress| terminal.show(&progress),
-        loaded: &mut terminal::tell_load,
+        loaded: &mut |plan, load| {
+            terminal::tell_load(plan, load);
+            loads.push(load.clone());
+        },
         stop: &STOP,
     });
     terminal.clear();
     outcome
 }
 
-fn report(results: &Results, folder: &Path) -> Result<(), LabError> {
-    files::write(results, folder)?;
+fn report(results: &Results, load: Option<&Repetition>, folder: &Path) -> Result<(), LabError> {
+    files::write(results, load, folder)?;
     print!("{}", lab::report::text(results));
     println!("report: {}", folder.join(files::REPORT).display());
     Ok(())

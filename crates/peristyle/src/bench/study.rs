@@ -131,7 +131,7 @@ impl Tell for Clerk {
 
     fn ends(&mut self, part: &Part, comparison: &Comparison) -> Result<(), LabError> {
         for (name, results) in comparison.results() {
-            files::write(results, &place_of(Some(&self.folder), &part.name, name))?;
+            files::write(results, None, &place_of(Some(&self.folder), &part.name, name))?;
             println!("  {name}: {}", lab::report::headline(results));
         }
         Ok(())
