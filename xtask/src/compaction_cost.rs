@@ -14,10 +14,11 @@
 use std::time::{Duration, Instant};
 
 use crate::arguments::Arguments;
-use crate::measure::{Aim, Cassandra, build_load, cpu_seconds, loaded};
+use crate::lab::{Load, Mix, Pace};
+use crate::measure::{Aim, Cassandra, cpu_seconds};
 use crate::node::{Node, NodeOptions, fresh_folder};
 use crate::peers::install_cassandra;
-use crate::report::{Failure, Tally};
+use crate::report::{Failure, Tally, complain};
 
 /// Short names and what `WITH compaction` says.
 const STRATEGIES: &[(&str, &str)] = &[
@@ -27,8 +28,10 @@ const STRATEGIES: &[(&str, &str)] = &[
     ("ucs", "UnifiedCompactionStrategy"),
 ];
 const KEYSPACE: &str = "cost";
-/// Writes for each row in the first phase.
+/// Writes for each row in the first phase: the load, then overwrites at random.
 const WRITES_PER_ROW: f64 = 1.5;
+/// Overwrites come at this part of the load's rate, so that so many in so long are as many as are wanted.
+const OVERWRITE_PACE: f64 = 0.5;
 /// One row in so many is overwritten before the major compaction, so that there is something to merge.
 const OVERWRITTEN: u64 = 10;
 /// Aims of the major compaction, for each core: MB of uncompressed input, rows of 40 bytes.
@@ -37,13 +40,23 @@ const ROWS: Aim = Aim::AtLeast(1e6);
 const REST_TIMEOUT: Duration = Duration::from_secs(1800);
 const REST_POLL: Duration = Duration::from_millis(500);
 
-/// A shape of rows: what `load fill` calls its statement, and the table that it makes.
+/// A shape of rows: the workload that writes them, which is also its table's name, and the setting that overwrites.
 #[derive(Clone, Copy)]
 struct Shape {
     name: &'static str,
-    statement: &'static str,
     table: &'static str,
+    mix: Mix,
     row_count: u64,
+    aim: Aim,
+}
+
+impl Shape {
+    /// The load of so many of its rows.
+    fn load(&self, system: &System, class: &str, row_count: u64) -> Load {
+        let load = Load::new(self.table, &system.address(), Pace::InFlight(1)).with("keyspace", KEYSPACE);
+        let load = load.with("rows", row_count).with("warmup", 0).set("compaction", class);
+        if self.mix.is_empty() { load } else { load.mix(self.mix).set("choice", "uniform") }
+    }
 }
 
 /// A server of either kind.
@@ -53,10 +66,10 @@ enum System {
 }
 
 impl System {
-    fn port(&self) -> u16 {
+    fn address(&self) -> String {
         match self {
-            System::Peristyle(node) => node.port,
-            System::Cassandra(node) => node.port,
+            System::Peristyle(node) => node.address(),
+            System::Cassandra(node) => node.address(),
         }
     }
 
@@ -109,9 +122,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     let gigabytes: f64 = arguments.value("gigabytes", if short { 0.03 } else { 10.0 })?;
     let small_rows = arguments.value("small-rows", if short { 300_000 } else { 20_000_000 })?;
     let kilobyte_rows = (gigabytes * 1e6 / WRITES_PER_ROW) as u64;
+    let (kilobyte, small): (Mix, Mix) = (&[("inserts", 1)], &[]);
     let shapes = [
-        Shape { name: "1 KB", statement: "insert", table: "usertable", row_count: kilobyte_rows },
-        Shape { name: "40 bytes", statement: "wide-insert", table: "wide", row_count: small_rows },
+        Shape { name: "1 KB", table: "rows", mix: kilobyte, row_count: kilobyte_rows, aim: MEGABYTES },
+        Shape { name: "40 bytes", table: "wide", mix: small, row_count: small_rows, aim: ROWS },
     ];
     let or = |named: Vec<String>, default: &str| -> Vec<String> {
         if named.is_empty() { default.split(',').map(str::to_owned).collect() } else { named }
@@ -125,7 +139,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     let profiles = or(arguments.list("profiles"), if short { "none" } else { "latest" });
     let memory = arguments.text("memory").unwrap_or(if short { "64MiB" } else { "1GiB" });
     let heap = arguments.text("heap").unwrap_or("2G");
-    build_load()?;
     println!(
         "{:<18} {:<5} {:<9} {:>7} {:>7} {:>10} {:>13} {:>12} {:>7}",
         "system", "", "rows", "write x", "space x", "MB/s/core", "rows/s/core", "compactions", "load s"
@@ -170,26 +183,23 @@ fn line(system: &str, strategy: &str, shape: &Shape, found: &Found) -> String {
 }
 
 fn aim_words(found: &Found, shape: &Shape) -> String {
-    match shape.statement {
-        "insert" => MEGABYTES.words(found.megabytes_per_core, " MB/s"),
-        _ => ROWS.words(found.rows_per_core, " rows/s"),
+    match shape.table {
+        "rows" => shape.aim.words(found.megabytes_per_core, " MB/s"),
+        _ => shape.aim.words(found.rows_per_core, " rows/s"),
     }
 }
 
 fn measure(system: &System, strategy: &str, shape: Shape) -> Result<Found, Failure> {
     let class = STRATEGIES.iter().find(|(name, _)| *name == strategy).map(|(_, class)| *class);
     let class = class.ok_or_else(|| Failure::new(format!("there is no strategy '{strategy}'")))?;
-    let with = format!("with=compaction = {{'class': '{class}'}}");
-    let writes = (shape.row_count as f64 * WRITES_PER_ROW) as u64;
     let begun = Instant::now();
-    fill(system, &shape, shape.row_count, writes, &with)?;
+    write(system, class, &shape)?;
     let load_seconds = begun.elapsed().as_secs_f64();
     system.nodetool(&["flush", KEYSPACE])?;
     let loaded = rest(system, &shape)?;
     let live = live_bytes(system, &shape)?;
     // A tenth once more: its rows lie in a file of their own, so the major compaction has work.
-    let again = (shape.row_count / OVERWRITTEN).max(1);
-    fill(system, &shape, again, again, "table=no")?;
+    shape.load(system, class, shape.row_count / OVERWRITTEN).fill()?;
     let cpu = cpu_seconds(system.process_id())?;
     system.nodetool(&["flush", KEYSPACE])?;
     system.nodetool(&["compact", KEYSPACE, shape.table])?;
@@ -208,17 +218,17 @@ fn measure(system: &System, strategy: &str, shape: Shape) -> Result<Found, Failu
     })
 }
 
-fn fill(system: &System, shape: &Shape, rows: u64, writes: u64, more: &str) -> Result<(), Failure> {
-    let words = [
-        "fill".to_owned(),
-        format!("port={}", system.port()),
-        format!("keyspace={KEYSPACE}"),
-        format!("statement={}", shape.statement),
-        format!("rows={rows}"),
-        format!("writes={writes}"),
-        more.to_owned(),
-    ];
-    loaded(&words.iter().map(String::as_str).collect::<Vec<_>>()).map(|_| ())
+/// Writes all rows, then half as many of them again, at random.
+fn write(system: &System, class: &str, shape: &Shape) -> Result<(), Failure> {
+    let load = shape.load(system, class, shape.row_count);
+    let pace = OVERWRITE_PACE * load.clone().fill()?.rate();
+    let overwrites = (WRITES_PER_ROW - 1.0) * shape.row_count as f64;
+    let overwriting = load.has_rows().at(Pace::Rate(pace)).with("seconds", overwrites / pace);
+    let overwritten = overwriting.run()?;
+    if overwritten.failed() > 0 {
+        complain!("{} of {overwrites:.0} overwrites failed: {}", overwritten.failed(), overwritten.faults());
+    }
+    Ok(())
 }
 
 /// Waits until no compaction is pending and the history stands still.

@@ -2,45 +2,42 @@
 //!
 //! 64 connections, each with one request in flight, write rows of 1 KB: to Peristyle under `group`, where an answer
 //! means that the write is on the disk, and to Cassandra under `periodic`, where a power cut takes up to ten seconds of
-//! answered writes. The client is `lab/load`, which needs a tenth of a core for it, so that it limits neither. Both
+//! answered writes. The client needs a tenth of a core for it, so that it limits neither. Both
 //! have their turns one after the other, each with a fresh directory; the ratio is that of the medians.
 //!
 //! Then they change rows by a condition (`IF EXISTS`), small ones, which on both is on the disk before it is told: the
 //! CPU of one is held against that of a durable write of a small row, and the waits against Cassandra's.
 
-use serde_json::Value;
-
 use crate::arguments::Arguments;
-use crate::measure::{Bars, Cassandra, build_load, loaded, median, number};
+use crate::lab::{Load, Measured, Pace};
+use crate::measure::{Bars, Cassandra, median};
 use crate::node::{Node, NodeOptions, fresh_folder};
 use crate::peers::install_cassandra;
 use crate::report::{Failure, Tally, complain};
 
-/// Rows of 1 KB.
-const INSERT: &str = "insert";
-/// Small rows, written as they are, and by a condition.
-const SMALL: &str = "small-insert";
-const CONDITIONAL: &str = "if";
-const CONNECTIONS: &str = "connections=64";
-/// Of each connection.
-const WINDOW: &str = "window=1";
+/// A request in flight on each connection.
+const CONNECTIONS: u64 = 64;
+/// What is asked, by the setting of its workload: rows of 1 KB, then small rows as they are, and by a condition.
+const INSERT: (&str, &str) = ("rows", "inserts");
+const SMALL: (&str, &str) = ("small", "writes");
+const CONDITIONAL: (&str, &str) = ("small", "conditions");
 /// Our writes a second over Cassandra's.
 const RATIO: Bars = Bars { floor: 1.0, aim: Some(1.5) };
 /// The CPU of a conditional change over that of a durable write, at most.
 const CONDITION_RATIO_MAX: f64 = 3.0;
-const PERCENTILES: [&str; 4] = ["p50_us", "p90_us", "p99_us", "p999_us"];
+const PERCENTILES: [&str; 4] = ["p50_us", "p90_us", "p99_us", "p99_9_us"];
 
 /// What was measured of a system in its turn.
 struct Turn {
-    plain: Value,
-    small: Value,
-    conditional: Value,
+    plain: Measured,
+    small: Measured,
+    conditional: Measured,
 }
 
 struct Plan {
-    rows: String,
-    seconds: String,
-    warmup: String,
+    rows: u64,
+    seconds: u64,
+    warmup: u64,
     profile: String,
     memory: String,
     heap: String,
@@ -51,17 +48,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     arguments.only(&["rows", "seconds", "warmup", "turns", "profile", "memory", "heap"])?;
     let text = |name: &str, default: &str| arguments.text(name).unwrap_or(default).to_owned();
     let plan = Plan {
-        rows: format!("rows={}", arguments.value("rows", 100_000u64)?),
-        seconds: format!("seconds={}", arguments.value("seconds", 20u64)?),
-        warmup: format!("warmup={}", arguments.value("warmup", 10u64)?),
+        rows: arguments.value("rows", 100_000)?,
+        seconds: arguments.value("seconds", 20)?,
+        warmup: arguments.value("warmup", 10)?,
         profile: text("profile", "latest"),
         memory: text("memory", "2GiB"),
         heap: text("heap", "2G"),
     };
-    build_load()?;
     install_cassandra()?;
     println!(
-        "{:<20} {:<13} {:>10} {:>8} {:>9} {:>13} {:>12}",
+        "{:<20} {:<11} {:>10} {:>8} {:>9} {:>13} {:>12}",
         "system", "statement", "writes/s", "p50 ms", "p99 ms", "server us/op", "client us/op"
     );
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
@@ -97,51 +93,47 @@ fn turn(plan: &Plan, system: &str, port: u16, process_id: u32) -> Result<Turn, F
 }
 
 /// Writes the rows once, then again and again, and prints what was measured of that.
-fn drive(plan: &Plan, (system, name): (&str, &str), port: u16, process_id: u32) -> Result<Value, Failure> {
-    let (port, server) = (format!("port={port}"), format!("server={process_id}"));
-    let statement = format!("statement={name}");
-    loaded(&["fill", &port, &statement, &plan.rows])?;
-    let (seconds, warmup) = (&plan.seconds, &plan.warmup);
-    let result =
-        loaded(&["drive", &port, &server, &statement, &plan.rows, CONNECTIONS, WINDOW, seconds, warmup])?;
+fn drive(
+    plan: &Plan,
+    (system, (workload, setting)): (&str, (&str, &str)),
+    port: u16,
+    process_id: u32,
+) -> Result<Measured, Failure> {
+    let load = Load::new(workload, &format!("127.0.0.1:{port}"), Pace::InFlight(CONNECTIONS));
+    let load = load.mix(&[(setting, 1)]).served_by(&[process_id]).with("rows", plan.rows);
+    let load =
+        load.with("connections", CONNECTIONS).with("warmup", plan.warmup).with("seconds", plan.seconds);
+    let measured = load.run()?;
     println!(
-        "{system:<20} {name:<13} {:>10.0} {:>8.2} {:>9.2} {:>13.1} {:>12.1}",
-        number(&result, "ops_per_s"),
-        number(&result, "p50_us") / 1e3,
-        number(&result, "p99_us") / 1e3,
-        server_us(&result),
-        1e6 * number(&result, "client_cpu_s") / number(&result, "ops"),
+        "{system:<20} {setting:<11} {:>10.0} {:>8.2} {:>9.2} {:>13.1} {:>12.1}",
+        measured.rate(),
+        measured.response_ms("p50_us"),
+        measured.response_ms("p99_us"),
+        measured.server_cpu_us(),
+        measured.client_cpu_us(),
     );
-    Ok(result)
-}
-
-fn server_us(run: &Value) -> f64 {
-    1e6 * number(run, "server_cpu_s") / number(run, "ops")
+    Ok(measured)
 }
 
 fn judge(ours: &[Turn], theirs: &[Turn]) -> Tally {
-    let failed = ["errors", "overloaded", "closed"];
-    let failed = |run: &Value| failed.iter().any(|name| number(run, name) > 0.0);
-    if ours
-        .iter()
-        .any(|Turn { plain, small, conditional }| [plain, small, conditional].into_iter().any(failed))
-    {
-        complain!("some of our writes failed");
+    let runs = ours.iter().flat_map(|Turn { plain, small, conditional }| [plain, small, conditional]);
+    if let Some(run) = runs.into_iter().find(|run| run.failed() > 0) {
+        complain!("some of our writes failed: {}", run.faults());
         return Tally::FAIL;
     }
-    let rate = |turns: &[Turn]| median(turns.iter().map(|turn| number(&turn.plain, "ops_per_s")));
+    let rate = |turns: &[Turn]| median(turns.iter().map(|turn| turn.plain.rate()));
     let ratio = rate(ours) / rate(theirs);
     let (words, mut tally) = RATIO.judge(ratio, "x");
     println!("durable writes: {ratio:.2}x Cassandra's periodic ones ({words})");
-    let cost = median(ours.iter().map(|turn| server_us(&turn.conditional) / server_us(&turn.small)));
+    let cost = median(ours.iter().map(|turn| turn.conditional.server_cpu_us() / turn.small.server_cpu_us()));
     println!(
         "a conditional change: {cost:.2}x the CPU of a durable write of its size (at most {CONDITION_RATIO_MAX})"
     );
     tally += if cost <= CONDITION_RATIO_MAX { Tally::PASS } else { Tally::FAIL };
     for name in PERCENTILES {
-        let wait = |turns: &[Turn]| median(turns.iter().map(|turn| number(&turn.conditional, name)));
+        let wait = |turns: &[Turn]| median(turns.iter().map(|turn| turn.conditional.response_ms(name)));
         let (wait, bar) = (wait(ours), wait(theirs));
-        println!("a conditional change: {name} {wait:.0}, Cassandra's {bar:.0}");
+        println!("a conditional change: {name} {wait:.2} ms, Cassandra's {bar:.2}");
         tally += if wait <= bar { Tally::PASS } else { Tally::FAIL };
     }
     tally
@@ -154,11 +146,12 @@ mod tests {
 
     fn turns(rates: [f64; 3], errors: u64, wait_us: u64) -> Vec<Turn> {
         let turn = |rate: f64| {
+            let response =
+                json!({"p50_us": wait_us, "p90_us": wait_us, "p99_us": wait_us, "p99_9_us": wait_us});
             let run = |cpu_s: f64| {
-                json!({
-                    "ops_per_s": rate, "errors": errors, "overloaded": 0, "closed": 0, "ops": 1e6, "server_cpu_s": cpu_s,
-                    "p50_us": wait_us, "p90_us": wait_us, "p99_us": wait_us, "p999_us": wait_us,
-                })
+                Measured::of(json!({
+                    "rate": rate, "error_count": errors, "count": 1e6, "server_cpu_s": cpu_s, "response": response,
+                }))
             };
             Turn { plain: run(1.0), small: run(1.0), conditional: run(2.5) }
         };

@@ -1,36 +1,43 @@
 //! `cargo xtask instructions`: what a request costs, in instructions that the server's process executes.
 //!
-//! A node with one shard runs under `callgrind` (valgrind), which counts. It is filled uncounted; then
-//! `lab/load drive` keeps 16 requests in flight on each of 4 connections for some seconds, and what was counted
-//! meanwhile is divided by the reads and writes that the node's metrics tell. Sixteen are done in one turn: of more, a
-//! turn that valgrind makes fifty times longer would leave some over at its end, and copy them. Two runs of one binary
-//! differ by a few in a thousand, on a busy machine too; so a binary can be held against another (`--against`) by the
-//! percent.
+//! A node with one shard runs under `callgrind` (valgrind), which counts. It is filled uncounted; then a client keeps 16
+//! requests in flight on each of 4 connections for some seconds, and what was counted meanwhile is divided by the
+//! requests. Sixteen are done in one turn: of more, a turn that valgrind makes fifty times longer would leave some over
+//! at its end, and copy them. Two runs of one binary differ by a few in a thousand, on a busy machine too; so a binary
+//! can be held against another (`--against`) by the percent. What the client asks before it measures (the nodes, the
+//! schema, statements to prepare) is counted with it, some hundred requests of tens of thousands.
 //!
-//! Rows of a scan are put together of several files and the memtable: they are updated between flushes, and the
-//! scans are always the same.
+//! Rows of a scan are put together of several files and the memtable: they are updated between flushes. Scans come one
+//! at a time, of ten rows each, from one row's token after the other's.
 
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
-
 use crate::arguments::Arguments;
-use crate::measure::{build_load, labelled_metrics, loaded};
+use crate::lab::{Load, Measured, Pace};
 use crate::node::{Node, NodeOptions, binary, fresh_folder};
 use crate::peers::output;
 use crate::report::{Failure, Tally, complain};
 
-/// The statements of `lab/load` that are counted, unless told.
-const STATEMENTS: &[&str] = &["read", "small", "update", "insert", SCAN];
+/// The statements that are counted, unless told: each with its workload and what it is there.
+const STATEMENTS: &[(&str, &str, &str)] = &[
+    ("read", "rows", "reads"),
+    ("small", "small", "reads"),
+    ("update", "rows", "updates"),
+    ("insert", "rows", "inserts"),
+    (SCAN, "rows", "scans"),
+];
 /// Scans merge what several files hold of a row, so that they are counted over files.
 const SCAN: &str = "scan";
 /// Of the rows, so many are updated between two flushes before they are scanned.
 const UPDATED_SHARE: u64 = 4;
-/// Scans that are counted.
-const SCANS: f64 = 2000.0;
+/// Updates come in so many seconds.
+const UPDATING_S: u64 = 10;
 /// Flushes before rows are scanned. The last updates stay in memory.
 const FLUSHES: usize = 3;
+const CONNECTIONS: u64 = 4;
+/// Sixteen of each connection.
+const IN_FLIGHT: Pace = Pace::InFlight(64);
 /// More than the other binary's by this share fails the run.
 const MOST_MORE: f64 = 0.01;
 
@@ -52,14 +59,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         memory: arguments.text("memory").unwrap_or("1GiB").to_owned(),
     };
     output(Command::new("valgrind").arg("--version"))?;
-    build_load()?;
     println!("{} rows, {} s a statement, instructions for each operation", plan.rows, plan.seconds);
     let binary = binary()?;
     let mut tally = Tally::default();
-    for statement in STATEMENTS.iter().filter(|statement| arguments.picks("statements", statement)) {
+    for statement in STATEMENTS.iter().filter(|(name, ..)| arguments.picks("statements", name)) {
         let ours = count(&plan, &binary, statement)?;
         let against = arguments.text("against").map(|other| count(&plan, Path::new(other), statement));
-        tally += judge(statement, ours, against.transpose()?);
+        tally += judge(statement.0, ours, against.transpose()?);
     }
     Ok(tally)
 }
@@ -79,61 +85,50 @@ fn judge(statement: &str, ours: f64, against: Option<f64>) -> Tally {
 }
 
 /// Instructions for each operation of a statement.
-fn count(plan: &Plan, binary: &Path, statement: &str) -> Result<f64, Failure> {
+fn count(plan: &Plan, binary: &Path, statement: &(&str, &str, &str)) -> Result<f64, Failure> {
+    let (name, workload, setting) = *statement;
     let folder = fresh_folder("instructions")?;
     let counted = folder.join("callgrind.out");
     let words = ["--shards", "1", "--commitlog-sync", "periodic", "--memory", &plan.memory];
     let options = NodeOptions::new(folder.join("data"), &words);
     let node = Node::start_as(under_callgrind(binary, &counted), &options)?;
-    let load = Load { port: format!("port={}", node.port), rows: format!("rows={}", plan.rows) };
-    load.run("fill", statement, &[])?;
-    if statement == SCAN {
+    let load = Load::new(workload, &node.address(), IN_FLIGHT).with("keyspace", "counted");
+    let load = load.with("rows", plan.rows).with("warmup", 0).with("connections", CONNECTIONS);
+    load.clone().fill()?;
+    let load = load.has_rows();
+    if name == SCAN {
         spread(plan, &node, &load)?;
     }
+    let load = load.mix(&[(setting, 1)]).with("seconds", plan.seconds);
     counting(&node, "on")?;
-    let operations = drive(plan, &node, &load, statement)?;
+    let measured = match name {
+        SCAN => one_by_one(&load)?,
+        _ => load.run()?,
+    };
     counting(&node, "off")?;
     node.stop()?;
+    if measured.failed() > 0 {
+        return Err(Failure::new(format!("{name}: {} failed: {}", measured.failed(), measured.faults())));
+    }
     let instructions = total(&std::fs::read_to_string(&counted)?)?;
     fresh_folder("instructions")?;
-    Ok(instructions / operations)
+    Ok(instructions / measured.count())
 }
 
-/// What every run of the load has in common.
-struct Load {
-    port: String,
-    rows: String,
-}
-
-impl Load {
-    fn run(&self, command: &str, statement: &str, words: &[&str]) -> Result<Value, Failure> {
-        let statement = format!("statement={statement}");
-        loaded(&[&[command, &self.port, &self.rows, &statement], words].concat())
-    }
-}
-
-/// Has rows lie in several files and in memory, always the same.
+/// Has rows lie in several files and in memory.
 fn spread(plan: &Plan, node: &Node, load: &Load) -> Result<(), Failure> {
-    let updates = format!("requests={}", plan.rows / UPDATED_SHARE);
+    let rate = (plan.rows / UPDATED_SHARE / UPDATING_S) as f64;
+    let updating = load.clone().mix(&[("updates", 1)]).at(Pace::Rate(rate)).with("seconds", UPDATING_S);
     for _ in 0..FLUSHES {
         node.nodetool(&["flush"])?;
-        load.run("drive", "update", &["warmup=0", "seconds=300", &updates])?;
+        updating.run()?;
     }
     Ok(())
 }
 
-/// Has the requests made that are counted; how many they were.
-fn drive(plan: &Plan, node: &Node, load: &Load, statement: &str) -> Result<f64, Failure> {
-    if statement == SCAN {
-        // One at a time, and always the same: how much a scan does depends on where it begins.
-        let scans = format!("requests={SCANS}");
-        load.run("drive", SCAN, &["warmup=0", "connections=1", "window=1", "seconds=300", &scans])?;
-        return Ok(SCANS);
-    }
-    let before = operations(node)?;
-    let seconds = format!("seconds={}", plan.seconds);
-    load.run("drive", statement, &["warmup=0", "window=16", &seconds])?;
-    Ok(operations(node)? - before)
+/// How much a scan does depends on where it begins: one after the other, and always in the same order.
+fn one_by_one(load: &Load) -> Result<Measured, Failure> {
+    load.clone().set("choice", "sequence").with("connections", 1).at(Pace::InFlight(1)).run()
 }
 
 fn under_callgrind(binary: &Path, counted: &Path) -> Command {
@@ -152,13 +147,6 @@ fn counting(node: &Node, on_or_off: &str) -> Result<(), Failure> {
         true => Ok(()),
         false => Err(Failure::new(format!("callgrind_control: {}", String::from_utf8_lossy(&told.stderr)))),
     }
-}
-
-/// Reads and writes of tables so far.
-fn operations(node: &Node) -> Result<f64, Failure> {
-    let metrics = node.metrics()?;
-    let sum = |name| labelled_metrics(&metrics, name).iter().sum::<f64>();
-    Ok(sum("peristyle_table_reads_total") + sum("peristyle_table_writes_total"))
 }
 
 /// The sum at the end of callgrind's output: `totals: 123`.

@@ -1,42 +1,43 @@
 //! `cargo xtask limits`: how far the server is from what loopback itself allows.
 //!
-//! The same client (`lab/load`, an event loop on a thread) sends the same prepared reads to three servers in
-//! turns: ours; an *echo* server that has no database and answers each request with as many bytes as ours
-//! did; and a *replayer* that learnt one answer from ours and replays it. Operations per second of server
-//! CPU are compared. Pipelined means many requests in flight on few connections, so that frames share
-//! system calls; with one in flight on each of many connections each request pays for its own.
+//! The same client sends the same prepared reads to two servers in turns: ours, and the *floor*, a proxy (`lab/floor`)
+//! that learnt one answer from ours and replays it, whatever is asked. Operations per second of server CPU are
+//! compared. Pipelined means many requests in flight on few connections, so that frames share system calls; with one
+//! in flight on each of many connections each request pays for its own. Rows of 1 KB are asked for without their keys,
+//! so that an answer does not show whose it is.
 
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
 use crate::arguments::Arguments;
-use crate::measure::{Aim, build_load, load, loaded, median, number};
+use crate::lab::{Load, Measured, Pace};
+use crate::measure::{Aim, median};
 use crate::node::{Node, NodeOptions, free_port, fresh_folder};
+use crate::peers::succeed;
+use crate::process::{cargo, root};
 use crate::report::{Failure, Tally, complain};
 
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(10);
+pub(crate) const MANIFEST: &str = "lab/floor/Cargo.toml";
+pub(crate) const TARGET: &str = "target/lab";
 
 /// How requests are in flight.
 struct Pattern {
     name: &'static str,
     connections: u64,
-    window: u64,
-    /// The share of the echo server's rate that ours ought to reach.
-    echo_aim: Aim,
+    in_flight: u64,
+    /// The share of the floor's rate that ours ought to reach.
+    aim: Aim,
 }
 
 const PATTERNS: &[Pattern] = &[
-    Pattern { name: "pipelined", connections: 4, window: 64, echo_aim: Aim::AtLeast(0.50) },
-    Pattern { name: "one each", connections: 64, window: 1, echo_aim: Aim::AtLeast(0.70) },
+    Pattern { name: "pipelined", connections: 4, in_flight: 256, aim: Aim::AtLeast(0.25) },
+    Pattern { name: "one each", connections: 64, in_flight: 64, aim: Aim::AtLeast(0.70) },
 ];
-/// The share of the replayer's rate that ours ought to reach.
-const REPLAY_AIM: Aim = Aim::AtLeast(0.25);
 
-/// What is read: a row of 16 bytes, and YCSB C's row of 1 KB.
-const STATEMENTS: &[&str] = &["small", "read"];
+/// What is read: a row of 16 bytes, and one of 1 KB; with its workload and what it is there.
+const STATEMENTS: &[(&str, &str, &str)] = &[("small", "small", "reads"), ("read", "rows", "blind")];
 
 struct Plan {
     rows: u64,
@@ -47,52 +48,47 @@ struct Plan {
     memory: String,
 }
 
-/// A server of `lab/load`; killed when dropped.
-pub(crate) struct Limit {
+/// The proxy of `lab/floor`; killed when dropped.
+pub(crate) struct Floor {
     child: Child,
-    pub(crate) port: u16,
+    port: u16,
 }
 
-impl Limit {
-    /// An `echo` or a `replay`, on a port of its own.
-    pub(crate) fn start(kind: &str, words: &[String]) -> Result<Limit, Failure> {
+impl Floor {
+    /// Builds it, which is no member of the workspace.
+    pub(crate) fn build() -> Result<(), Failure> {
+        let mut build = cargo();
+        build.args(["build", "--release", "--quiet", "--manifest-path"]).arg(root().join(MANIFEST));
+        succeed(build.arg("--target-dir").arg(root().join(TARGET)))
+    }
+
+    /// In front of a server, on a port of its own.
+    pub(crate) fn start(upstream: u16) -> Result<Floor, Failure> {
         let port = free_port()?;
-        let mut command = load(&[kind, &format!("port={port}")]);
-        let child = command.args(words).stdin(Stdio::null()).spawn()?;
-        let limit = Limit { child, port };
+        let mut command = Command::new(root().join(TARGET).join("release/floor"));
+        command.args([port.to_string(), upstream.to_string()]);
+        let floor = Floor { child: command.stdin(Stdio::null()).spawn()?, port };
         let started = Instant::now();
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
             if started.elapsed() > START_TIMEOUT {
-                return Err(Failure::new(format!("the {kind} server does not answer")));
+                return Err(Failure::new("the floor does not answer"));
             }
             std::thread::sleep(POLL);
         }
-        Ok(limit)
+        Ok(floor)
+    }
+
+    /// `127.0.0.1:PORT`, as a client wants it.
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
     }
 }
 
-impl Drop for Limit {
+impl Drop for Floor {
     fn drop(&mut self) {
         // It may have ended by itself; then there is nothing to do.
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-/// What the client found of one server, round by round.
-#[derive(Default)]
-struct Found {
-    results: Vec<Value>,
-}
-
-impl Found {
-    fn middle(&self, name: &str) -> f64 {
-        median(self.results.iter().map(|result| number(result, name)))
-    }
-
-    fn failed(&self) -> f64 {
-        let all = |name| self.results.iter().map(move |result| number(result, name));
-        all("errors").chain(all("overloaded")).chain(all("closed")).sum()
     }
 }
 
@@ -109,7 +105,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         threads: arguments.value("threads", 1)?,
         memory: arguments.text("memory").unwrap_or("1GiB").to_owned(),
     };
-    build_load()?;
+    Floor::build()?;
     let words = ["--commitlog-sync", "periodic", "--memory", &plan.memory];
     let data = fresh_folder("limits")?.join("data");
     let node = Node::start(&NodeOptions::new(data, &words))?;
@@ -118,14 +114,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         plan.rows, plan.seconds, plan.rounds
     );
     println!(
-        "{:<9} {:<10} {:>11} {:>11} {:>11} {:>7} {:>8}  ours/echo, ours/replay",
-        "statement", "in flight", "ours", "echo", "replay", "bytes", "p99 us"
+        "{:<9} {:<10} {:>11} {:>11} {:>8} {:>12}  ours/floor",
+        "statement", "in flight", "ours", "floor", "p99 ms", "client us/op"
     );
     let mut tally = Tally::default();
-    for statement in STATEMENTS.iter().filter(|statement| arguments.picks("statements", statement)) {
-        fill(&plan, &node, statement)?;
+    for (name, workload, setting) in
+        STATEMENTS.iter().filter(|(name, ..)| arguments.picks("statements", name))
+    {
+        let load = load(&plan, &node, workload, setting);
+        load.clone().fill()?;
         for pattern in PATTERNS {
-            tally += measure(&plan, &node, statement, pattern)?;
+            tally += measure(&plan, &node, name, &load, pattern)?;
         }
     }
     node.stop()?;
@@ -133,60 +132,38 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     Ok(tally)
 }
 
-fn fill(plan: &Plan, node: &Node, statement: &str) -> Result<(), Failure> {
-    let (port, rows) = (format!("port={}", node.port), format!("rows={}", plan.rows));
-    loaded(&["fill", &port, &format!("statement={statement}"), &rows]).map(|_| ())
+fn load(plan: &Plan, node: &Node, workload: &str, setting: &str) -> Load {
+    let load = Load::new(workload, &node.address(), Pace::InFlight(1)).mix(&[(setting, 1)]);
+    let load = load.with("rows", plan.rows).with("threads", plan.threads);
+    load.with("seconds", plan.seconds).with("warmup", plan.warmup)
 }
 
-fn measure(plan: &Plan, node: &Node, statement: &str, pattern: &Pattern) -> Result<Tally, Failure> {
-    let (mut ours, mut echo, mut replay) = (Found::default(), Found::default(), Found::default());
+fn measure(plan: &Plan, node: &Node, name: &str, load: &Load, pattern: &Pattern) -> Result<Tally, Failure> {
+    let load = load.clone().has_rows().with("connections", pattern.connections);
+    let load = load.at(Pace::InFlight(pattern.in_flight));
+    let (mut ours, mut floor) = (Vec::new(), Vec::new());
     for _ in 0..plan.rounds {
-        ours.results.push(drive(plan, statement, pattern, node.port, node.process_id())?);
-        let bytes = ours.middle("answer_bytes");
-        let limit = Limit::start("echo", &[format!("answer_bytes={bytes:.0}")])?;
-        echo.results.push(drive(plan, statement, pattern, limit.port, limit.child.id())?);
-        let limit = Limit::start("replay", &[format!("upstream={}", node.port)])?;
-        replay.results.push(drive(plan, statement, pattern, limit.port, limit.child.id())?);
+        ours.push(load.clone().served_by(&[node.process_id()]).run()?);
+        let limit = Floor::start(node.port)?;
+        floor.push(load.clone().on(&limit.address()).served_by(&[limit.child.id()]).run()?);
     }
-    let rates = [&ours, &echo, &replay].map(|found| found.middle("ops_per_core_s"));
-    let (of_echo, of_replay) = (rates[0] / rates[1], rates[0] / rates[2]);
+    let middle = |runs: &[Measured], figure: &dyn Fn(&Measured) -> f64| median(runs.iter().map(figure));
+    let rates = [&ours, &floor].map(|runs| middle(runs, &|run| 1e6 / run.server_cpu_us()));
+    let share = rates[0] / rates[1];
     println!(
-        "{statement:<9} {:<10} {:>11.0} {:>11.0} {:>11.0} {:>7.0} {:>8.0}  {of_echo:.2} ({}), {of_replay:.2} ({})",
+        "{name:<9} {:<10} {:>11.0} {:>11.0} {:>8.2} {:>12.2}  {share:.2} ({})",
         pattern.name,
         rates[0],
         rates[1],
-        rates[2],
-        ours.middle("answer_bytes"),
-        ours.middle("p99_us"),
-        pattern.echo_aim.words(of_echo, ""),
-        REPLAY_AIM.words(of_replay, ""),
+        middle(&ours, &|run| run.response_ms("p99_us")),
+        middle(&ours, &Measured::client_cpu_us),
+        pattern.aim.words(share, ""),
     );
-    let failed = ours.failed() + echo.failed() + replay.failed();
-    if failed > 0.0 {
-        complain!("{failed} requests failed");
-        return Ok(Tally::FAIL);
+    match ours.iter().chain(&floor).find(|run| run.failed() > 0) {
+        Some(run) => {
+            complain!("{} requests failed: {}", run.failed(), run.faults());
+            Ok(Tally::FAIL)
+        }
+        None => Ok(Tally::PASS),
     }
-    Ok(Tally::PASS)
-}
-
-fn drive(
-    plan: &Plan,
-    statement: &str,
-    pattern: &Pattern,
-    port: u16,
-    process_id: u32,
-) -> Result<Value, Failure> {
-    let words = [
-        "drive".to_owned(),
-        format!("port={port}"),
-        format!("server={process_id}"),
-        format!("statement={statement}"),
-        format!("rows={}", plan.rows),
-        format!("connections={}", pattern.connections),
-        format!("window={}", pattern.window),
-        format!("threads={}", plan.threads),
-        format!("seconds={}", plan.seconds),
-        format!("warmup={}", plan.warmup),
-    ];
-    loaded(&words.iter().map(String::as_str).collect::<Vec<_>>())
 }

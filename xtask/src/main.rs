@@ -18,6 +18,7 @@ mod compaction_cost;
 mod compare;
 mod conversation;
 mod crash;
+mod crowd;
 mod differ;
 mod drivers;
 mod durable;
@@ -26,6 +27,7 @@ mod flip;
 mod formats;
 mod fuzz;
 mod instructions;
+mod lab;
 mod languages;
 mod limits;
 mod measure;
@@ -234,7 +236,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "limits",
         options: "[--short] [--rounds N] [--rows N] [--seconds N] [--statements small,read]",
-        about: "operations per core-second beside an echo server and a replaying proxy, with the same client",
+        about: "operations per core-second beside a proxy that replays an answer, with the same client",
         run: limits::run,
     },
     Command {
@@ -258,7 +260,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "tail",
         options: "[--short] [--functions read,mixed,write] [--seconds N] [--rows N]",
-        about: "latencies by latte at 70% of Cassandra's best, beside Cassandra's",
+        about: "latencies at 70% of Cassandra's best rate, beside Cassandra's",
         run: tail::run,
     },
     Command {

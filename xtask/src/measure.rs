@@ -5,7 +5,6 @@
 //! so missing it is printed and does not fail.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -14,7 +13,6 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::peers::{output, script, succeed};
-use crate::process::{cargo, root};
 use crate::report::{Failure, Tally, complain};
 use crate::wire::{Answer, Connection, Request};
 
@@ -259,27 +257,6 @@ pub(crate) fn keyspace(name: &str) -> String {
 pub(crate) fn replicated_keyspace(name: &str, replicas: u64) -> String {
     let replication = format!("{{'class': 'SimpleStrategy', 'replication_factor': {replicas}}}");
     format!("CREATE KEYSPACE IF NOT EXISTS {name} WITH replication = {replication}")
-}
-
-/// Builds the load programs of `lab/load`, which are no members of the workspace.
-pub(crate) fn build_load() -> Result<(), Failure> {
-    let manifest = root().join("lab/load/Cargo.toml");
-    let mut build = cargo();
-    build.args(["build", "--release", "--quiet", "--manifest-path"]).arg(manifest);
-    succeed(build.arg("--target-dir").arg(root().join("target/lab")))
-}
-
-/// A command of the load program.
-pub(crate) fn load(words: &[&str]) -> Command {
-    let mut command = Command::new(root().join("target/lab/release/load"));
-    command.args(words);
-    command
-}
-
-/// Runs the load program and reads its last line, a JSON object.
-pub(crate) fn loaded(words: &[&str]) -> Result<Value, Failure> {
-    let text = output(&mut load(words))?;
-    Ok(serde_json::from_str(text.lines().last().unwrap_or_default())?)
 }
 
 /// A number of a JSON object, NaN when it has none.

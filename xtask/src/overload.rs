@@ -2,9 +2,11 @@
 //!
 //! *The curve*: saturation is measured by a closed loop, then an open loop offers half of it, once, twice
 //! and four times as much, and every request ends as good (answered within its deadline), refused
-//! (`Overloaded`), timed out, or not sent (the server takes no more). Past saturation the good ones ought
-//! to stay what they were. Server and clients get cores of their own, so that the load cannot starve what
-//! it measures. (Others' work can: how long either waited for its core is printed.)
+//! (`Overloaded`), or timed out. The client keeps what it could not send, and sends it when a stream comes
+//! free; users would have given up by then, so a request's time runs from when it was sent, and what was due
+//! and did not end counts as timed out. Past saturation the good ones ought to stay what they were. Server and
+//! clients get cores of their own, so that the load cannot starve what it measures. (Others' work can: how long
+//! the client waited for its core is printed.)
 //!
 //! *The crowd*: thousands of connections, each with up to a thousand requests outstanding, that read their
 //! answers or never do, and the server's resident memory beside its budget.
@@ -12,14 +14,12 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-use serde_json::Value;
+use std::time::{Duration, Instant};
 
 use crate::arguments::Arguments;
-use crate::measure::{
-    Aim, Ceiling, RssWatch, build_load, files_max, load, loaded, mebibytes, number, rss_bytes, size_bytes,
-    statements,
-};
+use crate::crowd::{Asks, Crowd};
+use crate::lab::{Load, Measured, Mix, Pace};
+use crate::measure::{Aim, Ceiling, RssWatch, files_max, mebibytes, rss_bytes, size_bytes, statements};
 use crate::node::{Node, NodeOptions, fresh_folder};
 use crate::peers::output;
 use crate::plot::{Plot, Series};
@@ -34,14 +34,24 @@ const GOODPUT: Aim = Aim::AtLeast(0.9);
 const MEMORY: Ceiling = Ceiling { most: 1.5, aim: 1.0 };
 /// Sockets beside those of the crowd: the judge's own, the management port's.
 const SOCKETS_SPARE: u64 = 100;
+/// Connections of the open loop, each with 1,024 streams as in the stock Java driver.
+const CONNECTIONS: u64 = 64;
+const KEYSPACE: &str = "overload";
+/// What waits at the client is not given up while it is measured.
+const GIVEN_UP_AFTER: &str = "3600s";
+/// Statements of the curve: what they are of the workload `rows`.
+const STATEMENTS: [(&str, Mix); 4] = [
+    ("mixed", &[("reads", 1), ("updates", 1)]),
+    ("read", &[("reads", 1)]),
+    ("update", &[("updates", 1)]),
+    ("insert", &[("inserts", 1)]),
+];
 
 struct Plan {
     rows: u64,
     seconds: u64,
     warmup: u64,
     deadline_ms: u64,
-    /// Requests that each connection of the open loop may have outstanding: 1,024 as in the stock Java driver.
-    streams: u16,
     /// The option of the node; its own default if empty.
     request_wait_max: String,
     memory: String,
@@ -51,25 +61,40 @@ struct Plan {
     crowd_seconds: u64,
 }
 
-/// What came of one offered load.
+/// What came of one offered load, each second.
+#[derive(Clone, Copy)]
 struct Point {
     times: f64,
-    result: Value,
+    offered: f64,
+    good: f64,
+    overloaded: f64,
+    errors: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+    client_cores: f64,
+    /// The part of the time in which the client waited for a core.
+    client_waited: f64,
 }
 
 impl Point {
-    fn per_second(&self, name: &str) -> f64 {
-        number(&self.result, name) / number(&self.result, "seconds")
-    }
-
-    /// The share of the time in which server or client waited for a core.
-    fn starved(&self) -> f64 {
-        self.per_second("server_waited_s").max(self.per_second("client_waited_s"))
+    fn of(plan: &Plan, times: f64, offered: f64, measured: &Measured) -> Result<Point, Failure> {
+        let per_second = |count: u64| count as f64 / measured.seconds();
+        Ok(Point {
+            times,
+            offered,
+            good: measured.rate() * measured.served_within(plan.deadline_ms)?,
+            overloaded: per_second(measured.overloaded()),
+            errors: per_second(measured.errors()),
+            p50_ms: measured.service_ms("p50_us"),
+            p99_ms: measured.service_ms("p99_us"),
+            client_cores: measured.client_cores(),
+            client_waited: measured.client_waited(),
+        })
     }
 
     /// Answered too late or never, and what could not be sent.
-    fn timed_out_per_second(&self) -> f64 {
-        self.per_second("late") + self.per_second("unsent")
+    fn timed_out(&self) -> f64 {
+        (self.offered - self.good - self.overloaded - self.errors).max(0.0)
     }
 }
 
@@ -80,7 +105,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         "seconds",
         "warmup",
         "deadline-ms",
-        "streams",
         "request-wait-max",
         "memory",
         "crowd-memory",
@@ -100,7 +124,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         seconds: arguments.value("seconds", pick(15, 3))?,
         warmup: arguments.value("warmup", pick(5, 2))?,
         deadline_ms: arguments.value("deadline-ms", 1000)?,
-        streams: arguments.value("streams", 1024)?,
         request_wait_max: text("request-wait-max", ""),
         memory: text("memory", "1GiB"),
         crowd_memory: text("crowd-memory", "512MiB"),
@@ -116,7 +139,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         named = if short { vec!["mixed".into()] } else { vec!["mixed".into(), "insert".into()] };
     }
     let wanted = |part| arguments.picks("only", part);
-    build_load()?;
     let mut tally = Tally::default();
     if wanted("curve") {
         for statement in &named {
@@ -124,8 +146,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         }
     }
     if wanted("crowd") {
-        for (statement, answers) in [("read", "read"), ("insert", "read"), ("read", "left")] {
-            tally += crowd(&plan, statement, answers)?;
+        for (asks, takes_answers) in [(Asks::Reads, true), (Asks::Writes, true), (Asks::Reads, false)] {
+            tally += crowd(&plan, asks, takes_answers)?;
         }
     }
     Ok(tally)
@@ -159,12 +181,8 @@ fn curve(plan: &Plan, statement: &str, folder: &Path) -> Result<Tally, Failure> 
     let node = Node::start(&NodeOptions::new(data, &words))?;
     let pid = node.process_id().to_string();
     output(Command::new("taskset").args(["-a", "-c", "-p", &cores.server, &pid]))?;
-    fill(plan, &node, statement)?;
-    let common = common(plan, &node, statement);
-    let seconds = [format!("seconds={}", plan.seconds), format!("warmup={}", plan.warmup)];
-    let mut words = vec!["drive".to_owned(), "connections=32".to_owned(), "window=32".to_owned()];
-    words.extend(common.iter().chain(&seconds).cloned());
-    let saturation = number(&on_cores(&cores, &words)?, "ops_per_s");
+    let load = load(plan, &node, statement)?.on_cores(&cores.client);
+    let saturation = load.clone().with("connections", 32).run()?.rate();
     println!("{statement}: saturated at {saturation:.0} a second on cores {}", cores.server);
     println!(
         "{:>5} {:>10} {:>10} {:>11} {:>10} {:>9} {:>8} {:>8} {:>10} {:>10}",
@@ -181,13 +199,13 @@ fn curve(plan: &Plan, statement: &str, folder: &Path) -> Result<Tally, Failure> 
     );
     let mut points = Vec::new();
     for times in TIMES {
-        let mut words = vec!["open".to_owned(), "connections=64".to_owned()];
-        words.push(format!("rate={:.0}", saturation * times));
-        words.push(format!("deadline_ms={}", plan.deadline_ms));
-        words.push(format!("window={}", plan.streams));
-        words.extend(common.iter().chain(&seconds).cloned());
-        let point = Point { times: *times, result: on_cores(&cores, &words)? };
+        let offered = (saturation * times).round();
+        let measured = load.clone().has_rows().at(Pace::Rate(offered)).run()?;
+        let point = Point::of(plan, *times, offered, &measured)?;
         println!("{}", line(&point));
+        if point.errors > 0.0 {
+            complain!("{statement} at {times}x: {}", measured.faults());
+        }
         points.push(point);
     }
     let alive = statements(&node.address(), &["SELECT key FROM system.local".to_owned()]);
@@ -200,68 +218,47 @@ fn curve(plan: &Plan, statement: &str, folder: &Path) -> Result<Tally, Failure> 
     Ok(judge(statement, saturation, &points))
 }
 
-fn fill(plan: &Plan, node: &Node, statement: &str) -> Result<(), Failure> {
-    let words = [
-        "fill".to_owned(),
-        format!("port={}", node.port),
-        format!("statement={statement}"),
-        format!("rows={}", plan.rows),
-    ];
-    loaded(&words.iter().map(String::as_str).collect::<Vec<_>>()).map(|_| ())
-}
-
-fn common(plan: &Plan, node: &Node, statement: &str) -> Vec<String> {
-    vec![
-        format!("port={}", node.port),
-        format!("server={}", node.process_id()),
-        format!("statement={statement}"),
-        format!("rows={}", plan.rows),
-    ]
-}
-
-/// The load program on the client's cores; its last line.
-fn on_cores(cores: &Cores, words: &[String]) -> Result<Value, Failure> {
-    let program = load(&[]);
-    let mut command = Command::new("taskset");
-    command.args(["-c", &cores.client]).arg(program.get_program()).args(words);
-    let text = output(&mut command)?;
-    Ok(serde_json::from_str(text.lines().last().unwrap_or_default())?)
+/// As many under way as a closed loop needs to saturate a server, over rows that are written first.
+fn load(plan: &Plan, node: &Node, statement: &str) -> Result<Load, Failure> {
+    let mix = STATEMENTS.iter().find(|(name, _)| *name == statement).map(|(_, mix)| *mix);
+    let mix = mix.ok_or_else(|| Failure::new(format!("there is no statement '{statement}'")))?;
+    let load = Load::new("rows", &node.address(), Pace::InFlight(1024)).served_by(&[node.process_id()]);
+    let load = load.mix(mix).with("keyspace", KEYSPACE).with("rows", plan.rows);
+    Ok(load
+        .with("connections", CONNECTIONS)
+        .with("timeout", GIVEN_UP_AFTER)
+        .with("seconds", plan.seconds)
+        .with("warmup", plan.warmup))
 }
 
 fn line(point: &Point) -> String {
     format!(
         "{:>4}x {:>10.0} {:>10.0} {:>11.0} {:>10.0} {:>9.0} {:>8.1} {:>8.1} {:>9.0}% {:>9.0}%",
         point.times,
-        point.per_second("offered"),
-        point.per_second("good"),
-        point.per_second("overloaded"),
-        point.timed_out_per_second(),
-        point.per_second("errors"),
-        number(&point.result, "p50_us") / 1000.0,
-        number(&point.result, "p99_us") / 1000.0,
-        100.0 * point.per_second("client_cpu_s"),
-        100.0 * point.starved(),
+        point.offered,
+        point.good,
+        point.overloaded,
+        point.timed_out(),
+        point.errors,
+        point.p50_ms,
+        point.p99_ms,
+        100.0 * point.client_cores,
+        100.0 * point.client_waited,
     )
 }
 
 /// The peak is the closed loop's rate, or more if a point has more.
 fn judge(statement: &str, saturation: f64, points: &[Point]) -> Tally {
-    let good = |point: &Point| point.per_second("good");
-    let peak = points.iter().map(good).fold(saturation, f64::max);
+    let peak = points.iter().map(|point| point.good).fold(saturation, f64::max);
     let mut tally = Tally::default();
     for point in points.iter().filter(|point| point.times >= 1.0) {
-        let share = good(point) / peak;
+        let share = point.good / peak;
         println!(
             "{statement} at {}x: {share:.2} of the peak's goodput ({})",
             point.times,
             GOODPUT.words(share, "")
         );
-        if number(&point.result, "errors") + number(&point.result, "closed") > 0.0 {
-            complain!("{}: errors or closed connections: {}", point.times, point.result);
-            tally += Tally::FAIL;
-        } else {
-            tally += Tally::PASS;
-        }
+        tally += if point.errors > 0.0 { Tally::FAIL } else { Tally::PASS };
     }
     tally
 }
@@ -275,12 +272,12 @@ fn keep(statement: &str, saturation: f64, points: &[Point], folder: &Path) -> Re
             csv,
             "{},{:.0},{:.0},{:.0},{:.0},{:.0},{:.0}",
             point.times,
-            point.per_second("offered"),
-            point.per_second("good"),
-            point.per_second("overloaded"),
-            point.timed_out_per_second(),
-            number(&point.result, "p50_us"),
-            number(&point.result, "p99_us"),
+            point.offered,
+            point.good,
+            point.overloaded,
+            point.timed_out(),
+            point.p50_ms * 1e3,
+            point.p99_ms * 1e3,
         );
     }
     let series = |name: &str, figure: &dyn Fn(&Point) -> f64| Series {
@@ -292,9 +289,9 @@ fn keep(statement: &str, saturation: f64, points: &[Point], folder: &Path) -> Re
         x_title: "offered load, in saturations".to_owned(),
         y_title: "requests a second".to_owned(),
         series: vec![
-            series("good", &|point| point.per_second("good")),
-            series("Overloaded", &|point| point.per_second("overloaded")),
-            series("timed out", &Point::timed_out_per_second),
+            series("good", &|point| point.good),
+            series("Overloaded", &|point| point.overloaded),
+            series("timed out", &Point::timed_out),
         ],
     };
     let path = |ending: &str| -> PathBuf { folder.join(format!("overload-{statement}.{ending}")) };
@@ -305,7 +302,7 @@ fn keep(statement: &str, saturation: f64, points: &[Point], folder: &Path) -> Re
 }
 
 /// Many connections with many requests each, and the server's memory.
-fn crowd(plan: &Plan, statement: &str, answers: &str) -> Result<Tally, Failure> {
+fn crowd(plan: &Plan, asks: Asks, takes_answers: bool) -> Result<Tally, Failure> {
     let sockets = plan.crowd_connections + SOCKETS_SPARE;
     if files_max()? < sockets {
         return Err(Failure::new(format!("{sockets} open files are needed: ulimit -n {sockets}")));
@@ -316,18 +313,19 @@ fn crowd(plan: &Plan, statement: &str, answers: &str) -> Result<Tally, Failure> 
     words.extend(["--connections-max", &sockets_max, "--connections-max-per-address", &sockets_max]);
     let data = fresh_folder("overload")?.join("data");
     let node = Node::start(&NodeOptions::new(data, &words))?;
-    fill(plan, &node, statement)?;
+    load(plan, &node, "read")?.fill()?;
     let watch = RssWatch::of(node.process_id());
-    let mut words = common(plan, &node, statement);
-    words.extend([
-        format!("connections={}", plan.crowd_connections),
-        format!("window={}", plan.crowd_window),
-        format!("seconds={}", plan.crowd_seconds),
-        format!("answers={answers}"),
-        "warmup=0".to_owned(),
-    ]);
-    let words: Vec<&str> = ["drive"].into_iter().chain(words.iter().map(String::as_str)).collect();
-    let found = loaded(&words);
+    let crowd = Crowd {
+        address: &node.address(),
+        keyspace: KEYSPACE,
+        row_count: plan.rows,
+        connections: plan.crowd_connections,
+        window: plan.crowd_window,
+        asks,
+        takes_answers,
+    };
+    let end = Instant::now() + Duration::from_secs(plan.crowd_seconds);
+    let found = crowd.act(|| Instant::now() >= end);
     let most = watch.most_bytes();
     let alive = statements(&node.address(), &["SELECT key FROM system.local".to_owned()]);
     drop(watch);
@@ -336,21 +334,25 @@ fn crowd(plan: &Plan, statement: &str, answers: &str) -> Result<Tally, Failure> 
     let budget = size_bytes(&plan.crowd_memory)? as f64;
     let (memory, mut tally) = MEMORY.judge(most as f64 / budget, "budgets");
     println!(
-        "crowd of {} x {}, {statement}, answers {answers}: at most {:.0} MiB resident of {} ({memory})",
+        "crowd of {} x {}, {asks:?}, answers {}: at most {:.0} MiB resident of {} ({memory})",
         plan.crowd_connections,
         plan.crowd_window,
+        if takes_answers { "taken" } else { "left" },
         mebibytes(most),
         plan.crowd_memory
     );
+    let is_well = |outcome: &crate::crowd::Outcome| outcome.errors + outcome.closed == 0;
+    if let Ok(found) = &found {
+        println!("  {found:?}");
+    }
     match found {
+        Ok(found) if is_well(&found) => {}
         Ok(found) => {
-            println!("  {found}");
-            if number(&found, "errors") + number(&found, "closed") > 0.0 {
-                tally = Tally::FAIL;
-            }
+            complain!("{} errors, {} closed: {:?}", found.errors, found.closed, found.first_error);
+            tally = Tally::FAIL;
         }
         Err(failure) => {
-            complain!("the load failed: {failure}");
+            complain!("the crowd failed: {failure}");
             tally = Tally::FAIL;
         }
     }
@@ -364,16 +366,25 @@ fn crowd(plan: &Plan, statement: &str, answers: &str) -> Result<Tally, Failure> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
-    fn point(times: f64, good: u64, errors: u64) -> Point {
-        let result = json!({"seconds": 2, "good": good, "errors": errors, "closed": 0});
-        Point { times, result }
+    fn point(times: f64, good: f64, errors: f64) -> Point {
+        Point {
+            times,
+            offered: 100.0,
+            good,
+            overloaded: 0.0,
+            errors,
+            p50_ms: 1.0,
+            p99_ms: 1.0,
+            client_cores: 0.5,
+            client_waited: 0.0,
+        }
     }
 
     #[test]
     fn errors_fail_and_little_goodput_does_not() {
-        let points = [point(1.0, 100, 0), point(2.0, 95, 1), point(4.0, 5, 0)];
+        let points = [point(1.0, 100.0, 0.0), point(2.0, 95.0, 1.0), point(4.0, 5.0, 0.0)];
         assert_eq!(judge("read", 0.0, &points), Tally { passed: 2, failed: 1 });
+        assert_eq!(points[1].timed_out(), 4.0);
     }
 }

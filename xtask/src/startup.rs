@@ -10,9 +10,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::arguments::Arguments;
-use crate::measure::{
-    Aim, Ceiling, build_load, keyspace, loaded, mebibytes, median, number, rss_bytes, statements,
-};
+use crate::lab::{Load, Pace};
+use crate::measure::{Aim, Ceiling, keyspace, mebibytes, median, rss_bytes, statements};
 use crate::node::{Node, NodeOptions, fresh_folder};
 use crate::report::{Failure, Tally};
 
@@ -63,9 +62,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     if counts.is_empty() {
         let all: &[&str] = if short { &["0", "100"] } else { &["0", "100", "10000"] };
         counts = all.iter().map(|count| (*count).to_owned()).collect();
-    }
-    if plan.gigabytes > 0.0 {
-        build_load()?;
     }
     let mut all: Vec<Found> = Vec::new();
     for count in &counts {
@@ -121,10 +117,10 @@ fn make_tables(node: &Node, tables: u64) -> Result<(), Failure> {
 }
 
 fn fill(plan: &Plan, node: &Node) -> Result<(), Failure> {
-    let (port, rows) = (format!("port={}", node.port), (plan.gigabytes * ROWS_PER_GIGABYTE) as u64);
-    let words = ["fill", &port, "statement=insert", "keyspace=startup", &format!("rows={rows}")];
-    let found = loaded(&words)?;
-    println!("{} GB in {:.0} s", plan.gigabytes, number(&found, "seconds"));
+    let rows = (plan.gigabytes * ROWS_PER_GIGABYTE) as u64;
+    let load = Load::new("rows", &node.address(), Pace::InFlight(1)).with("keyspace", "startup");
+    let found = load.with("rows", rows).fill()?;
+    println!("{} GB in {:.0} s", plan.gigabytes, found.seconds());
     node.nodetool(&["flush"])?;
     Ok(())
 }

@@ -1,30 +1,26 @@
 //! `cargo xtask tail`: latencies at a fixed rate beside Cassandra's.
 //!
-//! The load generator is latte, outside a JVM and paced by the clock, so a pause of the server is in the
-//! latencies of all requests that were due in it. For each function Cassandra is first driven as fast as it
-//! goes, in each profile; then it, Peristyle and (for reads) a replaying proxy in front of Peristyle run at
-//! seven tenths of the best of that. Seconds in which nothing was completed are counted.
+//! Requests are due by the clock, so a pause of the server is in the latencies of all that were due in it. For
+//! each function Cassandra is first driven as fast as it goes, in each profile; then it, Peristyle and (for
+//! reads) a replaying proxy in front of Peristyle run at seven tenths of the best of that. Seconds in which
+//! nothing was completed are counted. Reads ask for rows without their keys, since the proxy answers all alike.
 
-use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::arguments::Arguments;
-use crate::limits::Limit;
-use crate::measure::{Bars, Cassandra, build_load, number};
+use crate::lab::{Load, Measured, Mix, Pace};
+use crate::limits::Floor;
+use crate::measure::{Bars, Cassandra};
 use crate::node::{Node, NodeOptions, fresh_folder};
-use crate::peers::{install_cassandra, output, script, succeed};
-use crate::process::root;
+use crate::peers::install_cassandra;
 use crate::report::{Failure, Tally, complain};
 
 /// The share of Cassandra's best rate at which all run.
 const RATE_SHARE: f64 = 0.7;
-/// In flight at most while the clock paces: enough that the client never waits for the server.
-const PACED_CONCURRENCY: &str = "4096";
+/// Each with 1,024 streams while the clock paces: enough that the client hardly ever waits for the server.
+const CONNECTIONS: u64 = 4;
 /// In flight while it goes as fast as it can.
-const FREE_CONCURRENCY: &str = "64";
+const IN_FLIGHT: Pace = Pace::InFlight(64);
 /// Cassandra's p99.9 over ours.
 const TAIL: Bars = Bars { floor: 0.2, aim: Some(5.0) };
 /// The replayer's p99.9 over ours, the other way to meet the aim.
@@ -33,12 +29,9 @@ const REPLAY_TAIL_AIM: f64 = 0.5;
 const RATE_KEPT: f64 = 0.97;
 const REST: Duration = Duration::from_secs(5);
 
-/// Functions of `latte-kv.rn`, by the words that choose them.
-const FUNCTIONS: &[(&str, &[&str])] = &[
-    ("read", &["-f", "read"]),
-    ("mixed", &["-f", "read:0.5", "-f", "write:0.5"]),
-    ("write", &["-f", "write"]),
-];
+/// What is asked of the workload `rows`, by its settings.
+const FUNCTIONS: &[(&str, Mix)] =
+    &[("read", &[("blind", 1)]), ("mixed", &[("blind", 1), ("inserts", 1)]), ("write", &[("inserts", 1)])];
 
 struct Plan {
     rows: u64,
@@ -49,52 +42,15 @@ struct Plan {
     profiles: Vec<String>,
     memory: String,
     heap: String,
-    report: PathBuf,
 }
 
-/// What latte reported of one run.
-struct Run {
-    report: Value,
+/// Whole seconds in which nothing was completed.
+fn silent_seconds(run: &Measured) -> usize {
+    run.by_second().iter().filter(|second| second.count == 0).count()
 }
 
-impl Run {
-    fn result(&self) -> &Value {
-        &self.report["result"]
-    }
-
-    fn per_second(&self) -> f64 {
-        number(&self.result()["cycle_throughput"], "value")
-    }
-
-    /// From the moment at which a request was due.
-    fn latency_ms(&self, percentile: f64) -> f64 {
-        let percentiles = self.report["percentiles"].as_array();
-        let index = percentiles.and_then(|all| all.iter().position(|one| one.as_f64() == Some(percentile)));
-        let values = self.result()["cycle_latency"]["percentiles"].as_array();
-        let value = index.and_then(|index| values?.get(index));
-        value.map_or(f64::NAN, |value| number(value, "value"))
-    }
-
-    fn samples(&self) -> impl Iterator<Item = u64> {
-        let samples = self.result()["log"].as_array().into_iter().flatten();
-        samples.filter_map(|sample| sample["cycle_count"].as_u64())
-    }
-
-    /// Samples are a second long.
-    fn silent_seconds(&self) -> usize {
-        self.samples().filter(|count| *count == 0).count()
-    }
-
-    fn least_in_a_second(&self) -> u64 {
-        // The last sample is shorter than a second.
-        let samples: Vec<u64> = self.samples().collect();
-        let whole = &samples[..samples.len().saturating_sub(1)];
-        whole.iter().min().copied().unwrap_or_default()
-    }
-
-    fn errors(&self) -> u64 {
-        self.result()["error_count"].as_u64().unwrap_or(0)
-    }
+fn least_in_a_second(run: &Measured) -> u64 {
+    run.by_second().into_iter().map(|second| second.count).min().unwrap_or_default()
 }
 
 /// Runs the tails.
@@ -125,19 +81,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         profiles: list("profiles", if short { "latest" } else { "default,latest" }),
         memory: arguments.text("memory").unwrap_or("2GiB").to_owned(),
         heap: arguments.text("heap").unwrap_or(if short { "1G" } else { "2G" }).to_owned(),
-        report: fresh_folder("tail")?.join("latte.json"),
     };
     for function in &plan.functions {
-        function_words(function)?;
+        mix(function)?;
     }
     install_cassandra()?;
-    succeed(script("latte").arg("install"))?;
-    build_load()?;
+    Floor::build()?;
     let mut tally = Tally::default();
     for best in &best_of_cassandra(&plan)? {
         tally += tail(&plan, best)?;
     }
-    fresh_folder("tail")?;
     Ok(tally)
 }
 
@@ -154,13 +107,13 @@ fn best_of_cassandra(plan: &Plan) -> Result<Vec<Best>, Failure> {
     for profile in &plan.profiles {
         let node = Cassandra::start(&fresh_folder("tail-cassandra")?, profile, &plan.heap)?;
         fill(plan, &node.address())?;
-        let mut found: Vec<(String, Run)> = Vec::new();
+        let mut found: Vec<(String, Measured)> = Vec::new();
         for function in &plan.functions {
             found.push((function.clone(), free_run(plan, &node.address(), function)?));
         }
         drop(node);
         for (function, run) in found {
-            let per_second = run.per_second();
+            let per_second = run.rate();
             println!("cassandra {profile}, {function}: {per_second:.0} a second as fast as it goes");
             match all.iter_mut().find(|best| best.function == function) {
                 Some(best) if best.per_second >= per_second => {}
@@ -185,8 +138,8 @@ fn tail(plan: &Plan, best: &Best) -> Result<Tally, Failure> {
     fill(plan, &node.address())?;
     let ours = paced_run(plan, &node.address(), &best.function, rate)?;
     let replayed = if best.function == "read" {
-        let proxy = Limit::start("replay", &[format!("upstream={}", node.port)])?;
-        Some(paced_run(plan, &format!("127.0.0.1:{}", proxy.port), &best.function, rate)?)
+        let floor = Floor::start(node.port)?;
+        Some(paced_run(plan, &floor.address(), &best.function, rate)?)
     } else {
         None
     };
@@ -197,32 +150,33 @@ fn tail(plan: &Plan, best: &Best) -> Result<Tally, Failure> {
     );
     println!(
         "{:<18} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>8} {:>11} {:>7}",
-        "system", "p50", "p95", "p99", "p99.9", "max", "a second", "silent s", "least in 1s", "errors"
+        "system", "p50", "p95", "p99", "p99.9", "max", "a second", "silent s", "least in 1s", "failed"
     );
     let cassandra = format!("cassandra {}", best.profile);
     let all = [("peristyle", Some(&ours)), (&cassandra, Some(&theirs)), ("replayer", replayed.as_ref())];
     for (system, run) in all.iter().filter_map(|(system, run)| Some((system, (*run)?))) {
-        let kept = if run.per_second() < rate * RATE_KEPT { "  (rate not kept)" } else { "" };
+        let kept = if run.rate() < rate * RATE_KEPT { "  (rate not kept)" } else { "" };
         println!("{}{kept}", line(system, run));
     }
     Ok(judge(&best.function, &ours, &theirs, replayed.as_ref()))
 }
 
-fn line(system: &str, run: &Run) -> String {
+fn line(system: &str, run: &Measured) -> String {
     let [p50, p95, p99, p999, most] =
-        [50.0, 95.0, 99.0, 99.9, 100.0].map(|percentile| run.latency_ms(percentile));
+        ["p50_us", "p95_us", "p99_us", "p99_9_us", "max_us"].map(|name| run.response_ms(name));
     format!(
         "{system:<18} {p50:>8.2} {p95:>8.2} {p99:>8.2} {p999:>8.2} {most:>8.1} {:>9.0} {:>8} {:>11} {:>7}",
-        run.per_second(),
-        run.silent_seconds(),
-        run.least_in_a_second(),
-        run.errors(),
+        run.rate(),
+        silent_seconds(run),
+        least_in_a_second(run),
+        run.failed(),
     )
 }
 
-fn judge(function: &str, ours: &Run, theirs: &Run, replayed: Option<&Run>) -> Tally {
-    let ratio = theirs.latency_ms(99.9) / ours.latency_ms(99.9);
-    let of_replayer = replayed.map(|run| run.latency_ms(99.9) / ours.latency_ms(99.9));
+fn judge(function: &str, ours: &Measured, theirs: &Measured, replayed: Option<&Measured>) -> Tally {
+    let p999 = |run: &Measured| run.response_ms("p99_9_us");
+    let ratio = p999(theirs) / p999(ours);
+    let of_replayer = replayed.map(|run| p999(run) / p999(ours));
     let (mut words, mut tally) = TAIL.judge(ratio, "x");
     let mut beside = String::new();
     if let Some(share) = of_replayer {
@@ -233,8 +187,8 @@ fn judge(function: &str, ours: &Run, theirs: &Run, replayed: Option<&Run>) -> Ta
         }
     }
     println!("{function}: Cassandra's p99.9 is {ratio:.1}x ours{beside} ({words})");
-    if ours.silent_seconds() > 0 || ours.errors() > 0 {
-        complain!("{} silent seconds, {} errors", ours.silent_seconds(), ours.errors());
+    if silent_seconds(ours) > 0 || ours.failed() > 0 {
+        complain!("{} silent seconds, {} failed: {}", silent_seconds(ours), ours.failed(), ours.faults());
         tally += Tally::FAIL;
     }
     tally
@@ -245,71 +199,49 @@ fn start(plan: &Plan) -> Result<Node, Failure> {
     Node::start(&NodeOptions::new(fresh_folder("tail-peristyle")?.join("data"), &words))
 }
 
-fn latte(plan: &Plan, command: &str) -> Command {
-    let mut latte = script("latte");
-    latte.args(["raw", "--log-dir"]).arg(plan.report.with_file_name("")).arg(command);
-    latte.arg(root().join("lab/peers/latte-kv.rn")).args(["-P", &format!("rows={}", plan.rows)]);
-    latte
+fn load(plan: &Plan, address: &str) -> Load {
+    let load = Load::new("rows", address, IN_FLIGHT).with("keyspace", "tail").with("rows", plan.rows);
+    load.with("connections", CONNECTIONS).with("warmup", plan.warmup)
 }
 
 fn fill(plan: &Plan, address: &str) -> Result<(), Failure> {
-    output(latte(plan, "schema").arg(address))?;
-    output(latte(plan, "load").args(["--concurrency", FREE_CONCURRENCY, "-q", address]))?;
+    load(plan, address).fill()?;
     std::thread::sleep(REST);
     Ok(())
 }
 
-fn function_words(function: &str) -> Result<&'static [&'static str], Failure> {
+fn mix(function: &str) -> Result<Mix, Failure> {
     let found = FUNCTIONS.iter().find(|(name, _)| *name == function);
-    found.map(|(_, words)| *words).ok_or_else(|| Failure::new(format!("there is no function '{function}'")))
+    found.map(|(_, mix)| *mix).ok_or_else(|| Failure::new(format!("there is no function '{function}'")))
 }
 
-fn free_run(plan: &Plan, address: &str, function: &str) -> Result<Run, Failure> {
-    let words = ["-p", FREE_CONCURRENCY, "-c", "1"].map(str::to_owned);
-    latte_run(plan, address, function, plan.best_seconds, &words)
+fn free_run(plan: &Plan, address: &str, function: &str) -> Result<Measured, Failure> {
+    load(plan, address).has_rows().mix(mix(function)?).with("seconds", plan.best_seconds).run()
 }
 
-fn paced_run(plan: &Plan, address: &str, function: &str, rate: f64) -> Result<Run, Failure> {
-    let words = ["-p".to_owned(), PACED_CONCURRENCY.to_owned(), "-r".to_owned(), format!("{rate:.0}")];
-    latte_run(plan, address, function, plan.seconds, &words)
-}
-
-fn latte_run(
-    plan: &Plan,
-    address: &str,
-    function: &str,
-    seconds: u64,
-    words: &[String],
-) -> Result<Run, Failure> {
-    let mut run = latte(plan, "run");
-    run.args(function_words(function)?).args(words);
-    run.args(["-t", "1", "-s", "1s", "-q", "--consistency", "ONE"]);
-    run.args(["-w", &format!("{}s", plan.warmup), "-d", &format!("{seconds}s")]);
-    output(run.arg("-o").arg(&plan.report).arg(address))?;
-    let report = serde_json::from_str(&std::fs::read_to_string(&plan.report)?)?;
-    std::fs::remove_file(&plan.report)?;
-    Ok(Run { report })
+fn paced_run(plan: &Plan, address: &str, function: &str, rate: f64) -> Result<Measured, Failure> {
+    let load = load(plan, address).has_rows().mix(mix(function)?).at(Pace::Rate(rate.round()));
+    load.with("seconds", plan.seconds).run()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use serde_json::json;
 
-    fn run(p999: f64, counts: &[u64]) -> Run {
-        let log: Vec<Value> = counts.iter().map(|count| json!({"cycle_count": count})).collect();
-        let latency = json!({"percentiles": [{"value": 1.0}, {"value": p999}]});
-        let result = json!({"cycle_latency": latency, "log": log, "error_count": 0});
-        Run { report: json!({"percentiles": [50.0, 99.9], "result": result}) }
+    use super::*;
+
+    fn run(p999_us: f64, counts: &[u64]) -> Measured {
+        let response = json!({"p99_9_us": p999_us});
+        let seconds: Vec<_> = counts.iter().map(|count| json!({"count": count})).collect();
+        Measured::of(json!({"response": response, "by_second": seconds, "seconds": 2.5, "error_count": 0}))
     }
 
     #[test]
-    fn a_percentile_is_found_by_its_number_and_a_silent_second_fails() {
-        let ours = run(2.0, &[10, 20, 3]);
-        assert_eq!(ours.latency_ms(99.9), 2.0);
-        assert_eq!(ours.least_in_a_second(), 10);
-        let theirs = run(11.0, &[1]);
+    fn a_silent_second_fails() {
+        let ours = run(2000.0, &[10, 20, 3]);
+        assert_eq!(least_in_a_second(&ours), 10);
+        let theirs = run(11_000.0, &[1, 1]);
         assert_eq!(judge("read", &ours, &theirs, None), Tally::PASS);
-        assert_eq!(judge("read", &run(2.0, &[10, 0, 3]), &theirs, None).failed, 1);
+        assert_eq!(judge("read", &run(2000.0, &[10, 0, 3]), &theirs, None).failed, 1);
     }
 }

@@ -26,7 +26,6 @@ pub(super) struct Arena {
     pub(super) address: String,
     pub(super) port: u16,
     pub(super) management_port: u16,
-    pub(super) process_id: u32,
     pub(super) memory_bytes: u64,
     /// How many replicas its rows have.
     pub(super) replicas: u64,
@@ -72,7 +71,6 @@ impl Arena {
             address: format!("127.0.0.1:{}", place.port()),
             port: place.port(),
             management_port: place.management_port(),
-            process_id: place.process_ids()?.first().copied().unwrap_or_default(),
             memory_bytes: size_bytes(memory)?,
             replicas: place.replicas(),
             other_address: place.other_address(),

@@ -223,6 +223,11 @@ impl Connection {
         self.socket.set_nonblocking(false).is_err() || !is_open
     }
 
+    /// The socket, for whoever goes on by himself.
+    pub(crate) fn into_socket(self) -> TcpStream {
+        self.socket
+    }
+
     /// How long the socket may neither take nor give anything.
     pub(crate) fn set_patience(&self, time: Duration) -> Result<(), WireError> {
         self.socket.set_write_timeout(Some(time))?;

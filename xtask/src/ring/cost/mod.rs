@@ -1,7 +1,7 @@
 //! `cargo xtask ring-cost`: what an operation costs a ring, in CPU time of all its nodes together.
 //!
-//! Three nodes of one shard each, on loopback, and `lab/load`, which sends each request to a replica of its row and
-//! keeps so many in flight on every node. Both sides sync their commit logs periodically and have their memory before
+//! Three nodes of one shard each, on loopback, and a client that keeps so many requests in flight for every node. Both
+//! sides sync their commit logs periodically and have their memory before
 //! they are measured. Server and client share the cores, so the figure is CPU time (user and system, from
 //! `/proc/PID/stat`) for an operation; what is compared takes turns in every round, and medians are held against each
 //! other. Before the first round both work for a while that is not counted, Cassandra longer: a JVM has to get warm.
@@ -29,7 +29,6 @@ use serde_json::json;
 
 use super::Ports;
 use crate::arguments::Arguments;
-use crate::measure::build_load;
 use crate::node::fresh_folder;
 use crate::report::{Failure, Tally};
 
@@ -97,7 +96,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         "out",
     ])?;
     let plan = Plan::of(arguments)?;
-    build_load()?;
     fresh_folder("ring-cost")?;
     let mut lines = Vec::new();
     if arguments.picks("only", "beside") {

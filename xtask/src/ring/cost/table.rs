@@ -29,18 +29,20 @@ impl Side {
     }
 
     fn cpu_us(&self) -> f64 {
-        self.middle(Measured::cpu_us)
+        self.middle(|measured| measured.run.server_cpu_us())
     }
 
     /// `2.71 (2.71 2.69 2.80) | 1.2 / 3.4`: the median and its rounds, p50 and p99.
     fn cells(&self) -> String {
-        let rounds: Vec<String> = self.runs.iter().map(|run| format!("{:.2}", run.cpu_us())).collect();
-        let [p50, p99] = ["p50_us", "p99_us"].map(|name| self.middle(|run| run.latency_ms(name)));
+        let rounds: Vec<String> =
+            self.runs.iter().map(|measured| format!("{:.2}", measured.run.server_cpu_us())).collect();
+        let [p50, p99] =
+            ["p50_us", "p99_us"].map(|name| self.middle(|measured| measured.run.response_ms(name)));
         format!("{:.2} ({}) | {p50:.1} / {p99:.1}", self.cpu_us(), rounds.join(" "))
     }
 
     fn kept(&self) -> Value {
-        let runs: Vec<&Value> = self.runs.iter().map(|run| &run.result).collect();
+        let runs: Vec<&Value> = self.runs.iter().map(|measured| measured.run.kept()).collect();
         json!({"name": self.name, "cpu_us": self.cpu_us(), "runs": runs})
     }
 }

@@ -2,17 +2,25 @@
 
 use std::path::Path;
 
-use serde_json::Value;
-
 use super::super::cassandra::CassandraRing;
 use super::super::{HOSTS, Ports, Ring};
 use super::{PORTS, Plan};
-use crate::measure::{loaded, number};
+use crate::lab::{self, Load, Mix, Pace};
 use crate::node::{Node, NodeOptions};
 use crate::report::Failure;
 
 /// Connections to each node; the requests in flight are shared out among them.
 const CONNECTIONS: u64 = 2;
+/// Statements, each with its workload and what it is there.
+const STATEMENTS: [(&str, &str, Mix); 7] = [
+    ("insert", "rows", &[("inserts", 1)]),
+    ("read", "rows", &[("reads", 1)]),
+    ("update", "rows", &[("updates", 1)]),
+    ("mixed", "rows", &[("reads", 1), ("updates", 1)]),
+    ("small-insert", "small", &[("writes", 1)]),
+    ("if", "small", &[("conditions", 1)]),
+    ("count", "counts", &[]),
+];
 
 /// What runs of ours, or of Cassandra's.
 pub(super) trait Nodes {
@@ -132,50 +140,22 @@ pub(super) struct Work<'a> {
     pub(super) level: &'a str,
     /// How many it has.
     pub(super) rows: u64,
-    /// So many clients ask one thing after the other, each of any node; without, each node has the plan's requests in
-    /// flight, for rows that it has.
+    /// So many clients ask one thing after the other, each of any node; without, there are the plan's requests in flight
+    /// for each node.
     pub(super) clients: Option<u64>,
 }
 
 /// One run of the client.
 #[derive(Clone)]
 pub(super) struct Measured {
-    /// As the client printed it.
-    pub(super) result: Value,
+    pub(super) run: lab::Measured,
     is_ours: bool,
 }
 
 impl Measured {
-    fn operation_count(&self) -> f64 {
-        ["ops", "writes"]
-            .map(|name| number(&self.result, name))
-            .into_iter()
-            .find(|count| *count > 0.0)
-            .unwrap_or(0.0)
-    }
-
-    /// Microseconds of CPU of all nodes for an operation.
-    pub(super) fn cpu_us(&self) -> f64 {
-        number(&self.result, "server_cpu_s") * 1e6 / self.operation_count()
-    }
-
-    pub(super) fn per_second(&self) -> f64 {
-        self.operation_count() / number(&self.result, "seconds")
-    }
-
-    pub(super) fn latency_ms(&self, name: &str) -> f64 {
-        number(&self.result, name) / 1e3
-    }
-
-    /// Operations that failed, with connections that were closed.
-    pub(super) fn failed(&self) -> u64 {
-        let counts = ["errors", "overloaded", "closed"].map(|name| self.result[name].as_u64().unwrap_or(0));
-        counts.iter().sum()
-    }
-
     /// Ours may not have failed, nor have done nothing.
     pub(super) fn is_sound(&self) -> bool {
-        !self.is_ours || (self.failed() == 0 && self.operation_count() > 0.0)
+        !self.is_ours || (self.run.failed() == 0 && self.run.count() > 0.0)
     }
 }
 
@@ -186,7 +166,7 @@ pub(super) fn fill(
     work: Work<'_>,
     replicas: usize,
 ) -> Result<Measured, Failure> {
-    client("fill", nodes, plan, work, &[format!("replicas={replicas}")])
+    told("fill", nodes, work, load(nodes, plan, work)?.with("replication-factor", replicas).fill()?)
 }
 
 /// Has the client ask as fast as answers come.
@@ -204,52 +184,42 @@ pub(super) fn warm(nodes: &dyn Nodes, plan: &Plan, replicas: usize) -> Result<()
 }
 
 fn drive_for(seconds: u64, nodes: &dyn Nodes, plan: &Plan, work: Work<'_>) -> Result<Measured, Failure> {
-    let times = [format!("seconds={seconds}"), format!("warmup={}", plan.warmup)];
-    client("drive", nodes, plan, work, &times)
+    let load = load(nodes, plan, work)?.has_rows().with("seconds", seconds).with("warmup", plan.warmup);
+    told("drive", nodes, work, load.run()?)
 }
 
-fn client(
-    command: &str,
-    nodes: &dyn Nodes,
-    plan: &Plan,
-    work: Work<'_>,
-    further: &[String],
-) -> Result<Measured, Failure> {
-    let process_ids: Vec<String> = nodes.process_ids()?.iter().map(u32::to_string).collect();
-    let hosts = HOSTS.get(..process_ids.len()).unwrap_or(&HOSTS);
-    let words = [
-        format!("hosts={}", hosts.join(",")),
-        format!("port={}", nodes.port()),
-        format!("server={}", process_ids.join(",")),
-        format!("keyspace={}", work.keyspace),
-        format!("statement={}", work.statement),
-        format!("consistency={}", work.level),
-        format!("rows={}", work.rows),
-    ];
-    let in_flight = match work.clients {
-        Some(clients) => {
-            vec![format!("connections={clients}"), "window=1".to_owned(), "route=any".to_owned()]
-        }
-        None => vec![
-            format!("connections={}", CONNECTIONS * hosts.len() as u64),
-            format!("window={}", plan.in_flight.div_ceil(CONNECTIONS)),
-        ],
+fn load(nodes: &dyn Nodes, plan: &Plan, work: Work<'_>) -> Result<Load, Failure> {
+    let found = STATEMENTS.iter().find(|(name, ..)| *name == work.statement);
+    let (_, workload, mix) =
+        *found.ok_or_else(|| Failure::new(format!("there is no statement '{}'", work.statement)))?;
+    let process_ids = nodes.process_ids()?;
+    let node_count = process_ids.len() as u64;
+    let (in_flight, connections) = match work.clients {
+        Some(clients) => (clients, clients),
+        None => (plan.in_flight * node_count, CONNECTIONS * node_count),
     };
-    let words = words.iter().chain(&in_flight).chain(further).map(String::as_str);
-    let words = std::iter::once(command).chain(words);
-    let result = loaded(&words.collect::<Vec<_>>())?;
-    let measured = Measured { result, is_ours: nodes.is_ours() };
+    let address = format!("{}:{}", HOSTS[0], nodes.port());
+    let load = Load::new(workload, &address, Pace::InFlight(in_flight)).served_by(&process_ids);
+    let load = load.with("keyspace", work.keyspace).with("consistency", work.level);
+    let load = load.with("rows", work.rows).with("connections", connections);
+    Ok(if mix.is_empty() { load } else { load.mix(mix) })
+}
+
+fn told(command: &str, nodes: &dyn Nodes, work: Work<'_>, run: lab::Measured) -> Result<Measured, Failure> {
     println!(
         "{:<14} {command} {} {} {}: {:.2} us, {:.0}/s, {} failed",
         nodes.name(),
         work.keyspace,
         work.statement,
         work.level,
-        measured.cpu_us(),
-        measured.per_second(),
-        measured.failed(),
+        run.server_cpu_us(),
+        run.rate(),
+        run.failed(),
     );
-    Ok(measured)
+    if run.failed() > 0 {
+        println!("{}", run.faults());
+    }
+    Ok(Measured { run, is_ours: nodes.is_ours() })
 }
 
 #[cfg(test)]
@@ -258,15 +228,12 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn operations_of_a_load_are_its_writes_and_one_of_ours_that_failed_is_seen() {
-        let measured = |errors: u64, is_ours| Measured {
-            result: json!({"writes": 1000, "seconds": 2.0, "server_cpu_s": 0.01, "errors": errors}),
+    fn one_of_ours_that_failed_is_seen_and_one_that_did_nothing() {
+        let measured = |count: u64, errors: u64, is_ours| Measured {
+            run: lab::Measured::of(json!({"count": count, "error_count": errors})),
             is_ours,
         };
-        assert_eq!((measured(0, true).cpu_us(), measured(0, true).per_second()), (10.0, 500.0));
-        assert!(
-            measured(0, true).is_sound() && measured(1, false).is_sound() && !measured(1, true).is_sound()
-        );
-        assert!(!Measured { result: json!({"ops": 0}), is_ours: true }.is_sound());
+        assert!(measured(1, 0, true).is_sound() && measured(1, 1, false).is_sound());
+        assert!(!measured(1, 1, true).is_sound() && !measured(0, 0, true).is_sound());
     }
 }

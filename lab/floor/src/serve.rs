@@ -1,4 +1,4 @@
-//! The loop of both servers that set the limit: reads whatever is there, answers all of it, sends once.
+//! The loop: reads whatever is there, answers all of it, sends once.
 //!
 //! No request waits for another, nothing is kept but what a connection is: what is left is what the
 //! kernel asks for carrying the bytes.

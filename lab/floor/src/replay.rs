@@ -1,8 +1,8 @@
-//! `load replay`: a proxy that forwards everything, learns the answer to the first prepared statement that is
+//! A proxy that forwards everything, learns the answer to the first prepared statement that is
 //! executed often, and from then on replays that one answer whatever the bound values are: what a perfect
 //! cache in front of the server would spend. (Often, because drivers execute statements of their own first.)
 //!
-//! Words: `port`, `upstream=PORT`, `threads=` (default: one per core).
+//! A thread for each core.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -10,19 +10,17 @@ use std::net::TcpStream;
 use std::sync::{Arc, OnceLock};
 
 use crate::Outcome;
-use crate::echo::cores;
 use crate::frame::{self, ERROR, EXECUTE, Frame, HEADER_BYTES};
 use crate::serve::{Answerer, serve};
-use crate::words::Words;
 
 /// So many answers to a statement on one connection, and the next is kept.
 const LEARNT_AFTER: u32 = 100;
 
 /// Serves until killed.
-pub(crate) fn run(words: &Words) -> Outcome<()> {
-    let upstream: u16 = words.number("upstream", 9042)?;
+pub(crate) fn run(port: u16, upstream: u16) -> Outcome<()> {
     let learned = Arc::new(OnceLock::new());
-    serve(words.number("port", 9043)?, words.number("threads", cores())?, move || {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    serve(port, threads, move || {
         let socket = TcpStream::connect(("127.0.0.1", upstream))?;
         socket.set_nodelay(true)?;
         Ok(Replay { socket, counts: HashMap::new(), learned: learned.clone() })

@@ -1,4 +1,4 @@
-//! Frames of native protocol v4: just what a load needs.
+//! Frames of native protocol v4: just what a proxy needs.
 //!
 //! ```text
 //!   | version | flags | stream (2) | opcode | length (4) | body |
@@ -11,18 +11,7 @@ pub(crate) const ANSWER_VERSION: u8 = 0x84;
 pub(crate) const BODY_BYTES_MAX: usize = 256 << 20;
 
 pub(crate) const ERROR: u8 = 0x00;
-pub(crate) const STARTUP: u8 = 0x01;
-pub(crate) const READY: u8 = 0x02;
-pub(crate) const OPTIONS: u8 = 0x05;
-pub(crate) const SUPPORTED: u8 = 0x06;
-pub(crate) const QUERY: u8 = 0x07;
-pub(crate) const RESULT: u8 = 0x08;
-pub(crate) const PREPARE: u8 = 0x09;
 pub(crate) const EXECUTE: u8 = 0x0a;
-pub(crate) const REGISTER: u8 = 0x0b;
-
-/// `Overloaded` among the error codes.
-pub(crate) const OVERLOADED: u32 = 0x1001;
 
 /// A whole frame, borrowed from what was received.
 #[derive(Clone, Copy)]
@@ -67,27 +56,6 @@ pub(crate) fn put_string(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// A text with its length in four bytes.
-pub(crate) fn put_long_string(out: &mut Vec<u8>, text: &str) {
-    out.extend_from_slice(&(text.len() as u32).to_be_bytes());
-    out.extend_from_slice(text.as_bytes());
-}
-
-/// The body of STARTUP.
-pub(crate) fn put_startup(out: &mut Vec<u8>) {
-    out.extend_from_slice(&1u16.to_be_bytes());
-    put_string(out, "CQL_VERSION");
-    put_string(out, "3.0.0");
-}
-
-/// The code of an ERROR's body, and its message.
-pub(crate) fn error_of(body: &[u8]) -> (u32, String) {
-    let code = body.first_chunk::<4>().map_or(0, |code| u32::from_be_bytes(*code));
-    let length = body.get(4..6).map_or(0, |bytes| usize::from(u16::from_be_bytes([bytes[0], bytes[1]])));
-    let message = body.get(6..6 + length).unwrap_or_default();
-    (code, String::from_utf8_lossy(message).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,10 +63,10 @@ mod tests {
     #[test]
     fn a_frame_is_read_only_when_it_is_whole() {
         let mut bytes = Vec::new();
-        put(&mut bytes, REQUEST_VERSION, 7, QUERY, |out| out.extend_from_slice(b"abc"));
+        put(&mut bytes, REQUEST_VERSION, 7, EXECUTE, |out| out.extend_from_slice(b"abc"));
         assert!(first(&bytes[..11]).unwrap().is_none());
         let (frame, length) = first(&bytes).unwrap().unwrap();
-        assert_eq!((frame.stream, frame.opcode, frame.body, length), (7, QUERY, &b"abc"[..], 12));
+        assert_eq!((frame.stream, frame.opcode, frame.body, length), (7, EXECUTE, &b"abc"[..], 12));
     }
 
     #[test]
