@@ -1,11 +1,12 @@
 //! `cargo xtask instructions`: what a request costs, in instructions that the server's process executes.
 //!
-//! A node with one shard runs under `callgrind` (valgrind), which counts. It is filled uncounted; then a client keeps 16
-//! requests in flight on each of 4 connections for some seconds, and what was counted meanwhile is divided by the
-//! requests. Sixteen are done in one turn: of more, a turn that valgrind makes fifty times longer would leave some over
-//! at its end, and copy them. Two runs of one binary differ by a few in a thousand, on a busy machine too; so a binary
-//! can be held against another (`--against`) by the percent. What the client asks before it measures (the nodes, the
-//! schema, statements to prepare) is counted with it, some hundred requests of tens of thousands.
+//! A node with one shard runs under `callgrind` (valgrind), which counts. It is filled uncounted; then a client
+//! keeps 16 requests in flight on each of 4 connections for some seconds, and what was counted meanwhile is divided
+//! by the requests. Sixteen are done in one turn: of more, a turn that valgrind makes fifty times longer would
+//! leave some over at its end, and copy them. Two runs of one binary differ by a few in a thousand, on a busy
+//! machine too; so a binary can be held against another (`--against`) by the percent. What the client asks before
+//! it measures (the nodes, the schema, statements to prepare) is counted with it, some hundred requests of tens of
+//! thousands.
 //!
 //! Rows of a scan are put together of several files and the memtable: they are updated between flushes. Scans come one
 //! at a time, of ten rows each, from one row's token after the other's.

@@ -140,8 +140,8 @@ pub(super) struct Work<'a> {
     pub(super) level: &'a str,
     /// How many it has.
     pub(super) rows: u64,
-    /// So many clients ask one thing after the other, each of any node; without, there are the plan's requests in flight
-    /// for each node.
+    /// So many clients ask one thing after the other, each of any node; without, there are the plan's requests in
+    /// flight for each node.
     pub(super) clients: Option<u64>,
 }
 
