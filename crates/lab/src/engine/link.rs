@@ -256,6 +256,11 @@ impl Link {
         taken
     }
 
+    /// How many operations are under way on it.
+    pub(super) fn busy_count(&self) -> usize {
+        self.busy_count
+    }
+
     /// Has it no operation under way?
     pub(super) fn is_idle(&self) -> bool {
         self.busy_count == 0

@@ -212,6 +212,7 @@ fn pass(
             operations: operations(part),
             nodes: session.nodes().clone(),
             pacer: Pacer::new(plan.pace, index, plan.thread_count),
+            in_flight_max: in_flight_max(plan, index),
             window,
             timeout: Duration::from_secs_f64(plan.timeout_s),
             bears_all_broken: !plan.disturbances.is_empty(),
@@ -262,6 +263,16 @@ fn spawn(index: usize, links: Vec<Link>, work: Work, recorder: Recorder) -> Resu
         outcome
     };
     Ok(std::thread::Builder::new().name(format!("load-{index}")).spawn(run)?)
+}
+
+/// A thread's share of what is kept under way in a closed loop.
+fn in_flight_max(plan: &Plan, index: usize) -> usize {
+    match plan.pace {
+        Pace::Open { .. } => usize::MAX,
+        Pace::Closed { in_flight } => {
+            in_flight / plan.thread_count + usize::from(index < in_flight % plan.thread_count)
+        }
+    }
 }
 
 fn window(phase: Phase, plan: &Plan) -> Window {

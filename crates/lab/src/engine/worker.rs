@@ -32,6 +32,8 @@ pub(super) struct Work {
     /// Which node has which rows.
     pub(super) nodes: Arc<Nodes>,
     pub(super) pacer: Pacer,
+    /// So many operations may be under way.
+    pub(super) in_flight_max: usize,
     pub(super) window: Window,
     /// After that an operation without an answer has failed.
     pub(super) timeout: Duration,
@@ -163,13 +165,13 @@ impl Worker {
         self.work.started.elapsed().as_micros() as u64
     }
 
-    /// Begins what is due, as long as there are streams. What has waited for one too long has failed.
+    /// Begins what is due, as long as there is room. What has waited for one too long has failed.
     fn begin_due(&mut self, now_us: u64) {
         while !self.is_done
             && let Some(intended_us) = self.work.pacer.due(now_us)
             && intended_us < self.work.window.until_us
         {
-            let has_stream = self.links.iter().any(|link| link.free_stream().is_some());
+            let has_stream = self.has_room() && self.links.iter().any(|link| link.free_stream().is_some());
             let is_late = intended_us.saturating_add(self.timeout_us()) < now_us;
             if !has_stream && !is_late {
                 break;
@@ -191,6 +193,11 @@ impl Worker {
             }
         }
         self.links.iter_mut().for_each(Link::send);
+    }
+
+    /// May another operation be under way?
+    fn has_room(&self) -> bool {
+        self.links.iter().map(Link::busy_count).sum::<usize>() < self.work.in_flight_max
     }
 
     fn timeout_us(&self) -> u64 {

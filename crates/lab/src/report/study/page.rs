@@ -79,7 +79,7 @@ fn add_table(page: &mut String, study: &Study, link: &dyn Fn(&str, &str) -> Stri
     page.push_str("</tbody>\n</table>\n</div>\n");
     page.push_str(
         "<p class=\"legend\">An operation is what a user would call one: a batch, or a read-modify-write. \
-         Times are response times of all kept repetitions; ± is half of the 95% confidence interval. Failed are errors, \
-         wrong answers and operations without an end.</p>\n",
+         Times are response times of all kept repetitions; ± is half of the 95% confidence interval. Failed are \
+         errors, wrong answers and operations without an end.</p>\n",
     );
 }
