@@ -13,6 +13,7 @@
 //! An operation is counted in one way everywhere: those that went well make the rate and have latencies; those that
 //! ended with an error, were answered wrongly or had no end are told apart from them.
 
+mod cost;
 mod csv;
 mod digest;
 mod estimate;

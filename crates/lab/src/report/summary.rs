@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cost::Cost;
 use super::estimate::Estimate;
 use super::words;
 use crate::latencies::Latencies;
@@ -75,22 +76,13 @@ pub(crate) struct Spread {
     pub(crate) highest_us: u64,
 }
 
-/// What an operation that went well took of the machines.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Cost {
-    /// None if no operation went well.
-    pub(crate) client_cpu_us: Option<f64>,
-    /// None if it is not known of any repetition.
-    pub(crate) server_cpu_us: Option<f64>,
-    /// The most that the servers had at the end of a repetition.
-    pub(crate) server_resident_bytes: Option<u64>,
-}
-
 impl Summary {
     /// Adds up what was kept.
     pub(crate) fn of(results: &Results) -> Summary {
         let kept: Vec<&Repetition> = results.kept().collect();
         let shares: Vec<Share> = kept.iter().map(|kept| Share::of(kept, |_| true)).collect();
+        let counted: Vec<(&Repetition, u64)> =
+            kept.iter().copied().zip(shares.iter().map(|share| share.total.response.count())).collect();
         let figures_of = |kind: &String| {
             let shares: Vec<Share> = kept.iter().map(|kept| Share::of(kept, |one| one == kind)).collect();
             Figures::of(kind, &shares)
@@ -100,7 +92,7 @@ impl Summary {
             kinds: kind_names(results).iter().map(figures_of).collect(),
             kept_count: kept.len(),
             dropped_count: results.repetitions.len() - kept.len(),
-            cost: Cost::of(&kept, &shares),
+            cost: Cost::of(&counted),
             endless_count: kept.iter().map(|kept| kept.endless_count).sum(),
             errors: added(kept.iter().map(|kept| &kept.errors)),
             wrongs: added(kept.iter().map(|kept| &kept.wrongs)),
@@ -153,10 +145,6 @@ impl Share {
         wanted().for_each(|kind| total.add(&kind.total()));
         Share { total, rate: repetition.rate_of(is_wanted) }
     }
-
-    fn count(&self) -> u64 {
-        self.total.response.count()
-    }
 }
 
 impl Quantiles {
@@ -184,20 +172,6 @@ impl Quantiles {
     }
 }
 
-impl Cost {
-    fn of(kept: &[&Repetition], shares: &[Share]) -> Cost {
-        let count = shares.iter().map(Share::count).sum();
-        let client_cpu_s = kept.iter().map(|kept| kept.client_cpu_s).sum();
-        let known = || kept.iter().zip(shares).filter_map(|(kept, share)| Some((kept.server_cpu_s?, share)));
-        let known_count = known().map(|(_, share)| share.count()).sum();
-        Cost {
-            client_cpu_us: us_each(client_cpu_s, count),
-            server_cpu_us: us_each(known().map(|(cpu_s, _)| cpu_s).sum(), known_count),
-            server_resident_bytes: kept.iter().filter_map(|kept| kept.server_resident_bytes).max(),
-        }
-    }
-}
-
 /// Names of all kinds of operation, each once.
 pub(crate) fn kind_names(results: &Results) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
@@ -215,10 +189,6 @@ fn added<'a>(counts: impl Iterator<Item = &'a BTreeMap<String, u64>>) -> BTreeMa
         *all.entry(message.clone()).or_default() += count;
     }
     all
-}
-
-fn us_each(cpu_s: f64, count: u64) -> Option<f64> {
-    (count > 0).then(|| cpu_s * 1e6 / count as f64)
 }
 
 #[cfg(test)]
@@ -251,17 +221,6 @@ mod tests {
         assert_eq!(figures.rate.mean, 200.0);
         let margin = figures.rate.margin.unwrap();
         assert!((margin - 12.706 * 100.0).abs() < 1e-6, "{margin}");
-    }
-
-    #[test]
-    fn cost_is_told_of_what_went_well() {
-        let mut results = flat(&[(100, 100), (300, 900)]);
-        results.repetitions[0].client_cpu_s = 0.4;
-        results.repetitions[1].server_cpu_s = Some(0.3);
-        let cost = Summary::of(&results).cost;
-        assert_eq!(cost.client_cpu_us, Some(1000.0));
-        assert_eq!(cost.server_cpu_us, Some(1000.0));
-        assert_eq!(cost.server_resident_bytes, None);
     }
 
     #[test]

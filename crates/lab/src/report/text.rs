@@ -79,6 +79,10 @@ fn cost(summary: &Summary) -> String {
     parts.extend(cost.client_cpu_us.map(|us| each("client", us)));
     parts.extend(cost.server_cpu_us.map(|us| each("server", us)));
     parts.extend(cost.server_resident_bytes.map(|bytes| format!("server memory {}", words::bytes(bytes))));
+    parts.extend(
+        cost.disk_read_bytes
+            .map(|bytes| format!("{} read from disks per operation", words::bytes(bytes as u64))),
+    );
     format!("{}\n", parts.join("; "))
 }
 

@@ -5,6 +5,7 @@ use types::calendar::Day;
 use super::super::headline::releases;
 use super::super::plot::escaped;
 use super::super::words;
+use crate::disturbance::Disturbance;
 use crate::manifest::{Machine, Manifest, Pace, Plan, Target};
 
 /// The last part of a page.
@@ -39,8 +40,13 @@ fn plan_rows(plan: &Plan) -> Vec<(String, String)> {
         row("measured", format!("{} in each repetition", words::seconds(plan.measured_s))),
         row("repetitions", format!("{}, of which {} dropped", plan.repetition_count, plan.dropped_count)),
         row("ended by", format!("more than {} of failed operations", words::percent(plan.error_part_max))),
+        row("time-out", format!("{} for an answer", words::seconds(plan.timeout_s))),
         row("seed", plan.seed.to_string()),
     ]);
+    if !plan.disturbances.is_empty() {
+        let done: Vec<String> = plan.disturbances.iter().map(disturbance).collect();
+        rows.push(row("done to servers", format!("{} of each repetition", done.join(", "))));
+    }
     rows
 }
 
@@ -64,6 +70,10 @@ fn place_rows(manifest: &Manifest) -> Vec<(String, String)> {
 
 fn row(name: &str, value: String) -> (String, String) {
     (name.to_owned(), value)
+}
+
+fn disturbance(disturbance: &Disturbance) -> String {
+    format!("{} at {}", disturbance.act.past(), words::seconds(disturbance.at_s))
 }
 
 fn pace(pace: &Pace) -> String {
@@ -103,12 +113,19 @@ mod tests {
 
     #[test]
     fn a_page_tells_all_that_a_run_depends_on() {
-        let section = section(&example().manifest);
+        let mut manifest = example().manifest;
+        manifest.plan.disturbances = vec!["20:kill:2".parse().unwrap(), "40.5:start:2".parse().unwrap()];
+        let section = section(&manifest);
         for value in
             ["ycsb-b", "zipfian", "QUORUM", "replication_factor", "1,000,000", "42", "5.0.4", "24.0 GiB"]
         {
             assert!(section.contains(value), "{value}");
         }
+        assert!(
+            section
+                .contains("<td>node 2 killed at 20 s, node 2 serves again at 40.5 s of each repetition</td>")
+        );
+        assert!(section.contains("<td>12 s for an answer</td>"));
         assert!(section.contains("4, of which 1 dropped") && section.contains("&quot;seed&quot;: 42"));
     }
 

@@ -1,5 +1,6 @@
 //! Tables of figures: latencies by kind, what it cost, what went wrong, what happened.
 
+use super::super::cost::Cost;
 use super::super::plot::escaped;
 use super::super::summary::{Figures, QUANTILES, Quantiles, Spread, Summary};
 use super::super::words;
@@ -78,21 +79,45 @@ pub(super) fn cost(summary: &Summary) -> String {
     let cost = &summary.cost;
     let unknown = || "not known".to_owned();
     let us = |us: Option<f64>| us.map_or_else(unknown, |us| format!("{} µs", words::figure(us)));
-    let rows = [
-        ("client CPU per operation", us(cost.client_cpu_us)),
-        ("server CPU per operation, all nodes", us(cost.server_cpu_us)),
-        (
+    let row = |name: &str, figure: String| (name.to_owned(), figure);
+    let mut rows = vec![
+        row("client CPU per operation", us(cost.client_cpu_us)),
+        row("server CPU per operation, all nodes", us(cost.server_cpu_us)),
+        row(
             "server memory at the end, all nodes",
             cost.server_resident_bytes.map_or_else(unknown, words::bytes),
         ),
-        ("operations without an end", words::count(summary.endless_count)),
+        row("operations without an end", words::count(summary.endless_count)),
     ];
+    rows.extend(disks_and_caches(cost));
     let mut list = "<dl class=\"cost\">\n".to_owned();
     for (name, figure) in rows {
-        list.push_str(&format!("<div><dt>{name}</dt><dd>{figure}</dd></div>\n"));
+        list.push_str(&format!("<div><dt>{}</dt><dd>{figure}</dd></div>\n", escaped(&name)));
     }
     list.push_str("</dl>\n");
     list
+}
+
+/// What is told only where it is known.
+fn disks_and_caches(cost: &Cost) -> Vec<(String, String)> {
+    let bytes = |name: &str, each: Option<f64>| {
+        each.map(|bytes| (format!("{name} per operation"), words::bytes(bytes.round() as u64)))
+    };
+    let mut rows: Vec<(String, String)> = [
+        bytes("answers", cost.received_bytes),
+        bytes("read from disks", cost.disk_read_bytes),
+        bytes("written to disks", cost.disk_written_bytes),
+        cost.read_amplification().map(|times| {
+            ("read from disks for each byte answered".to_owned(), format!("{} bytes", words::figure(times)))
+        }),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let hits =
+        |cache: &String| Some((format!("hits of cache {cache}"), words::percent(cost.hit_part(cache)?)));
+    rows.extend(cost.caches.keys().filter_map(hits));
+    rows
 }
 
 /// What errors said, and what was wrong about answers.
@@ -154,6 +179,23 @@ mod tests {
         );
         assert!(table.contains("<td>900 µs<small>100–900 µs</small></td>"));
         assert!(!figures(&Summary::of(&flat(&[(100, 100)]))).contains("<small>"));
+    }
+
+    #[test]
+    fn disks_and_caches_are_told_of_where_they_are_known() {
+        let mut results = flat(&[(100, 100)]);
+        assert!(!cost(&Summary::of(&results)).contains("disks"));
+        results.repetitions[0].received_bytes = 100 << 10;
+        results.repetitions[0].server_disk_bytes = Some((400 << 10, 0));
+        results.repetitions[0].caches.insert("<chunks>".to_owned(), (3, 4));
+        let list = cost(&Summary::of(&results));
+        for row in [
+            "<dt>read from disks per operation</dt><dd>4.00 KiB</dd>",
+            "<dt>read from disks for each byte answered</dt><dd>4.00 bytes</dd>",
+            "<dt>hits of cache &lt;chunks&gt;</dt><dd>75.0%</dd>",
+        ] {
+            assert!(list.contains(row), "{list}");
+        }
     }
 
     #[test]
