@@ -72,7 +72,7 @@ impl Comparison {
 /// One figure over another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ratio {
-    mean: f64,
+    pub(crate) mean: f64,
     margin: Option<f64>,
 }
 

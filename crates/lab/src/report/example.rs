@@ -29,16 +29,30 @@ pub(super) fn example() -> Results {
 
 /// The same with so many seconds in each repetition.
 pub(super) fn long_example(second_count: usize) -> Results {
+    loaded_example(second_count, 2000.0, 1.0)
+}
+
+/// The same at a rate, by a server that takes so many times as long.
+pub(super) fn loaded_example(second_count: usize, rate: f64, slowness: f64) -> Results {
     let mut chance = Chance(7);
-    let repetitions = (0..4).map(|index| repetition(index, second_count, &mut chance)).collect();
+    let load = Load { second_count, rate, slowness };
+    let repetitions = (0..4).map(|index| repetition(index, &load, &mut chance)).collect();
     Results {
-        manifest: manifest(Pace::Open { rate: 2000.0 }),
+        manifest: manifest(Pace::Open { rate }),
         repetitions,
         warnings: vec!["In repetition 3, operations failed. One of them: <timeout> & no answer.".to_owned()],
     }
 }
 
-fn repetition(index: usize, second_count: usize, chance: &mut Chance) -> Repetition {
+/// What an example is of.
+struct Load {
+    second_count: usize,
+    rate: f64,
+    slowness: f64,
+}
+
+fn repetition(index: usize, load: &Load, chance: &mut Chance) -> Repetition {
+    let Load { second_count, rate, slowness } = *load;
     let (kill, back) = (second_count / 3, second_count / 2);
     let failed_count = 2 * (back - kill) as u64;
     let is_faulty = |second: usize| index == 2 && (kill..back).contains(&second);
@@ -64,7 +78,10 @@ fn repetition(index: usize, second_count: usize, chance: &mut Chance) -> Repetit
         let done_count = in_time.map(|second: &Second| second.response.count()).sum();
         KindResults { kind: name.to_owned(), by_second, done_count }
     };
-    let kinds = vec![kind("read", 1900.0, 240.0, chance), kind("update", 100.0, 410.0, chance)];
+    let kinds = vec![
+        kind("read", rate * 0.95, 240.0 * slowness, chance),
+        kind("update", rate * 0.05, 410.0 * slowness, chance),
+    ];
     let happened =
         [(kill, "node 2 <killed>"), (kill, "clients see it"), (back, "node 2 & its data are back")];
     let event = |(at, text): (usize, &str)| Event { at_s: at as f64 + 0.4, text: text.to_owned() };

@@ -90,7 +90,7 @@ pub(super) fn releases(target: &Target) -> String {
 }
 
 /// With commas, and an `and` before the last.
-fn listed(parts: &[String]) -> String {
+pub(super) fn listed(parts: &[String]) -> String {
     match parts {
         [] => String::new(),
         [one] => one.clone(),

@@ -80,12 +80,26 @@ pub(super) struct Response {
 impl Timeline {
     /// Lays the repetitions one behind the other.
     pub(super) fn of(results: &Results) -> Timeline {
+        Timeline::laid(results, &second_counts(&[results]))
+    }
+
+    /// Lays several runs beside each other: a repetition begins when the one before is over in all of them.
+    pub(super) fn side_by_side(all: &[&Results]) -> Vec<Timeline> {
+        let second_counts = second_counts(all);
+        all.iter().map(|results| Timeline::laid(results, &second_counts)).collect()
+    }
+
+    /// With room for so many seconds in each repetition.
+    fn laid(results: &Results, second_counts: &[usize]) -> Timeline {
         let kinds = kind_names(results);
-        let second_count: usize = results.repetitions.iter().map(second_count).sum();
+        let second_count: usize = second_counts.iter().sum();
         let slot_seconds = second_count.div_ceil(SLOT_COUNT_MAX).max(1);
         let mut spans = Vec::new();
-        for (repetition, from) in results.repetitions.iter().zip(starts(results)) {
-            spans.push(span(repetition, from as f64, slot_seconds, &kinds));
+        let mut from = 0;
+        for (repetition, room) in results.repetitions.iter().zip(second_counts) {
+            let until_s = (from + room) as f64;
+            spans.push(Span { until_s, ..span(repetition, from as f64, slot_seconds, &kinds) });
+            from += room;
         }
         Timeline { kinds, spans, slot_seconds, seconds: second_count as f64 }
     }
@@ -112,6 +126,16 @@ impl Slot {
 pub(super) fn second_count(repetition: &Repetition) -> usize {
     let recorded = repetition.kinds.iter().map(|kind| kind.by_second.len()).max().unwrap_or(0);
     measured_seconds(repetition).max(recorded).min(SECOND_COUNT_MAX)
+}
+
+/// Whole seconds that each repetition takes in the run in which it takes most.
+fn second_counts(all: &[&Results]) -> Vec<usize> {
+    let repetition_count = all.iter().map(|results| results.repetitions.len()).max().unwrap_or(0);
+    let of = |index: usize| {
+        let own = all.iter().filter_map(|results| results.repetitions.get(index));
+        own.map(second_count).max().unwrap_or(0)
+    };
+    (0..repetition_count).map(of).collect()
 }
 
 fn measured_seconds(repetition: &Repetition) -> usize {
@@ -205,6 +229,17 @@ mod tests {
         assert_eq!(timeline.spans[1].slots.len(), 30);
         assert!(timeline.spans[1].slots[20].responses().next().is_none());
         assert_eq!(timeline.spans[2].events[0].0, 70.4);
+    }
+
+    #[test]
+    fn repetitions_of_several_runs_begin_together() {
+        let (long, short) = (long_example(12), long_example(9));
+        let timelines = Timeline::side_by_side(&[&short, &long]);
+        for timeline in &timelines {
+            let froms: Vec<f64> = timeline.spans.iter().map(|span| span.from_s).collect();
+            assert_eq!((froms, timeline.seconds), (vec![0.0, 12.0, 24.0, 36.0], 49.0));
+        }
+        assert_eq!(timelines[0].spans[1].slots.len(), 9);
     }
 
     #[test]

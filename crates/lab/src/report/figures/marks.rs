@@ -28,17 +28,50 @@ struct Mark {
 }
 
 impl Marks {
-    /// Finds room for the events.
+    /// Finds room for the events, which have the numbers of the page's table.
     pub(in crate::report) fn of(timeline: &Timeline) -> Marks {
+        let all = timeline.spans.iter().flat_map(|span| &span.events);
+        let label = |(index, (at_s, text)): (usize, &(f64, String))| {
+            let number = (index + 1).to_string();
+            (*at_s, [format!("{number} {}", words::shortened(text, EVENT_LENGTH_MAX)), number])
+        };
+        Marks::placed(timeline, all.enumerate().map(label))
+    }
+
+    /// Finds room for the events of servers that are laid over each other. What happened to all of them within a second
+    /// is marked once.
+    pub(in crate::report) fn of_servers(servers: &[(&str, &Timeline)]) -> Marks {
+        let Some((_, widest)) = servers.iter().max_by_key(|(_, timeline)| timeline.spans.len()) else {
+            return Marks { events: Vec::new(), row_count: 0, name_height: 0.0 };
+        };
+        let mut all: Vec<(f64, &str, Vec<&str>)> = Vec::new();
+        for (server, timeline) in servers {
+            for (at_s, text) in timeline.spans.iter().flat_map(|span| &span.events) {
+                let is_same = |one: &&mut (f64, &str, Vec<&str>)| {
+                    one.1 == text.as_str() && (one.0 - at_s).abs() < 1.0 && !one.2.contains(server)
+                };
+                match all.iter_mut().find(is_same) {
+                    Some((_, _, whose)) => whose.push(server),
+                    None => all.push((*at_s, text, vec![server])),
+                }
+            }
+        }
+        all.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let label = |(at_s, text, whose): (f64, &str, Vec<&str>)| {
+            let of_all = words::shortened(text, EVENT_LENGTH_MAX);
+            match whose.len() == servers.len() {
+                true => (at_s, [of_all.clone(), of_all]),
+                false => (at_s, [format!("{}: {of_all}", whose.join(", ")), whose.join(", ")]),
+            }
+        };
+        Marks::placed(widest, all.into_iter().map(label))
+    }
+
+    /// Each event with what may stand above it, the best first.
+    fn placed(timeline: &Timeline, labelled: impl Iterator<Item = (f64, [String; 2])>) -> Marks {
         let ruler = Frame::new(time_axis(timeline, ""), Axis::linear("", 1.0), 1.0, 0.0);
         let mut rows = Rows::default();
-        let mut events = Vec::new();
-        let all = timeline.spans.iter().flat_map(|span| &span.events);
-        for (index, (at_s, text)) in all.enumerate() {
-            let number = (index + 1).to_string();
-            let text = format!("{number} {}", words::shortened(text, EVENT_LENGTH_MAX));
-            events.push(rows.place(ruler.across(*at_s), [text, number]));
-        }
+        let events = labelled.map(|(at_s, labels)| rows.place(ruler.across(at_s), labels)).collect();
         let name_height = if timeline.spans.len() > 1 { ROW_HEIGHT } else { 0.0 };
         Marks { events, row_count: rows.used_count, name_height }
     }
@@ -140,6 +173,24 @@ mod tests {
         assert_eq!((labels[0].0, labels[0].1.as_str()), (0, "1 node 2 <killed>"));
         assert_eq!([labels[1].0, labels[2].0], [1, 2]);
         assert_eq!(marks.events.len(), 3);
+    }
+
+    #[test]
+    fn what_happened_to_all_servers_is_marked_once() {
+        let (one, mut other) = (example(), example());
+        other.repetitions[2].events[0].at_s += 0.3;
+        other.repetitions[2].events[2].at_s += 14.0;
+        let timelines = Timeline::side_by_side(&[&one, &other]);
+        let marks = Marks::of_servers(&[("a", &timelines[0]), ("b", &timelines[1])]);
+        let labels: Vec<&str> = marks
+            .events
+            .iter()
+            .filter_map(|mark| mark.label.as_ref())
+            .map(|label| label.1.as_str())
+            .collect();
+        // The last one stands below the words of the one before, and has its line only.
+        assert_eq!(labels, ["node 2 <killed>", "clients see it", "a: node 2 & its data are back"]);
+        assert_eq!(marks.events.len(), 4);
     }
 
     #[test]

@@ -3,10 +3,9 @@
 use super::super::figures::Figure;
 use super::super::plot::{Axis, Frame, Svg};
 use super::super::words;
-use super::{server_class, servers};
+use super::input::{Input, Run};
 use crate::figures::{COST, FIGURES, Figure as Measure, estimate};
 use crate::report::Estimate;
-use crate::study::Study;
 
 const HEIGHT: f64 = 240.0;
 /// Of the room that a part has.
@@ -21,29 +20,30 @@ struct Plot {
 }
 
 /// Rates, tails and costs, as far as they are known.
-pub(super) fn figures(study: &Study) -> Vec<Figure> {
+pub(super) fn figures(input: &Input<'_>) -> Vec<Figure> {
     let plots = [
         Plot { title: "Throughput", unit: "operations/s", measure: FIGURES[0].1, is_time: false },
         Plot { title: "Response time, 99th percentile", unit: "p99", measure: FIGURES[2].1, is_time: true },
         Plot { title: "Server CPU of an operation", unit: "µs", measure: COST.1, is_time: false },
     ];
-    plots.iter().filter_map(|plot| figure(study, plot)).collect()
+    plots.iter().filter_map(|plot| figure(input, plot)).collect()
 }
 
-/// A bar: its part and server, by place.
-type Bar = (usize, usize, Estimate);
+/// A bar: whose it is, and how high.
+type Bar<'a> = (&'a Run<'a>, Estimate);
 
-fn figure(study: &Study, plot: &Plot) -> Option<Figure> {
-    let (servers, bars) = (servers(study), bars(study, plot.measure));
+fn figure(input: &Input<'_>, plot: &Plot) -> Option<Figure> {
+    let known = |run: &Run<'_>| estimate(run.results, plot.measure).filter(|estimate| estimate.mean > 0.0);
+    let bars: Vec<Bar<'_>> = input.runs.iter().filter_map(|run| Some((run, known(run)?))).collect();
     if bars.is_empty() {
         return None;
     }
-    let high = |bar: &Bar| bar.2.mean + bar.2.margin.unwrap_or(0.0);
+    let high = |bar: &Bar<'_>| bar.1.mean + bar.1.margin.unwrap_or(0.0);
     let most = bars.iter().map(high).fold(0.0, f64::max);
-    let names: Vec<&str> = study.parts.iter().map(|(part, _)| part.name.as_str()).collect();
+    let names: Vec<&str> = input.study.parts.iter().map(|(part, _)| part.name.as_str()).collect();
     let y = match plot.is_time {
         true => {
-            let least = bars.iter().map(|bar| bar.2.mean).fold(f64::INFINITY, f64::min);
+            let least = bars.iter().map(|bar| bar.1.mean).fold(f64::INFINITY, f64::min);
             Axis::log_us(plot.unit, least / 2.0, most)
         }
         false => Axis::linear(plot.unit, most),
@@ -51,37 +51,28 @@ fn figure(study: &Study, plot: &Plot) -> Option<Figure> {
     let frame = Frame::new(Axis::named("part", &names), y, HEIGHT, 0.0);
     let mut svg = Svg::new(plot.title, frame.height());
     frame.draw(&mut svg);
-    bars.iter().for_each(|bar| draw(bar, servers.len(), plot, &frame, &mut svg));
-    let name = |(index, name): (usize, &&str)| (format!("line {}", server_class(index)), (*name).to_owned());
-    frame.names(&mut svg, &servers.iter().enumerate().map(name).collect::<Vec<_>>());
-    let caption = "Means of the kept repetitions; a line through the end of a bar is the 95% confidence interval \
+    bars.iter().for_each(|bar| draw(bar, input.servers.len(), plot, &frame, &mut svg));
+    frame.names(&mut svg, &input.server_names());
+    let caption = "Mean of what each kept repetition has; a line through the end of a bar is the 95% confidence interval \
                    (Student’s t).";
     Some(Figure { title: plot.title.to_owned(), caption: caption.to_owned(), svg: svg.finish() })
 }
 
-fn bars(study: &Study, measure: Measure) -> Vec<Bar> {
-    let servers = servers(study);
-    let mut bars = Vec::new();
-    for (part, (_, comparison)) in study.parts.iter().enumerate() {
-        for (name, results) in comparison.results() {
-            let server = servers.iter().position(|server| *server == name).unwrap_or(0);
-            let known = estimate(results, measure).filter(|estimate| estimate.mean > 0.0);
-            bars.extend(known.map(|estimate| (part, server, estimate)));
-        }
-    }
-    bars
-}
-
-fn draw((part, server, estimate): &Bar, server_count: usize, plot: &Plot, frame: &Frame, svg: &mut Svg) {
+fn draw((run, estimate): &Bar<'_>, server_count: usize, plot: &Plot, frame: &Frame, svg: &mut Svg) {
     let width = GROUP_PART / server_count as f64;
-    let left = (part + 1) as f64 - GROUP_PART / 2.0 + *server as f64 * width;
+    let left = (run.part_index + 1) as f64 - GROUP_PART / 2.0 + run.server_index as f64 * width;
     let words = match plot.is_time {
         true => words::time(estimate.mean as u64),
         false => format!("{} {}", words::figure(estimate.mean), plot.unit),
     };
-    let class = format!("bar {}", server_class(*server));
+    let class = format!("bar {}", run.class());
     let (top, bottom) = (frame.down(estimate.mean), frame.bottom);
-    svg.rect((frame.across(left), top), (frame.across(left + width * 0.92), bottom), &class, &words);
+    svg.rect(
+        (frame.across(left), top),
+        (frame.across(left + width * 0.92), bottom),
+        &class,
+        &format!("{}, {}: {words}", run.part.name, run.server),
+    );
     if let Some(margin) = estimate.margin {
         let middle = frame.across(left + width * 0.46);
         let (low, high) = (frame.down((estimate.mean - margin).max(0.0)), frame.down(estimate.mean + margin));

@@ -4,9 +4,8 @@ use super::super::figures::Figure;
 use super::super::figures::marks::{Marks, boundaries, shade, time_axis};
 use super::super::plot::{Axis, Frame, Svg};
 use super::super::timeline::{Slot, Timeline};
-use super::{server_class, servers};
+use super::input::{Input, Run};
 use crate::results::Results;
-use crate::study::Study;
 
 const HEIGHT: f64 = 210.0;
 
@@ -21,16 +20,17 @@ struct Line {
 }
 
 /// Rate and tail over time, of each part.
-pub(super) fn figures(study: &Study) -> Vec<Figure> {
+pub(super) fn figures(input: &Input<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
-    for (part, comparison) in &study.parts {
-        let servers = servers(study);
-        let line = |(name, results): (&str, &Results)| Line {
-            class: server_class(servers.iter().position(|server| *server == name).unwrap_or(0)),
-            name: name.to_owned(),
-            timeline: Timeline::of(results),
+    for (part_index, (part, _)) in input.study.parts.iter().enumerate() {
+        let results: Vec<&Results> = input.runs_of(part_index).map(|run| run.results).collect();
+        let timelines = Timeline::side_by_side(&results);
+        let line = |(run, timeline): (&Run<'_>, Timeline)| Line {
+            class: run.class(),
+            name: run.server.to_owned(),
+            timeline,
         };
-        let lines: Vec<Line> = comparison.results().map(line).collect();
+        let lines: Vec<Line> = input.runs_of(part_index).zip(timelines).map(line).collect();
         figures.extend(rate(&part.name, &lines));
         figures.extend(tail(&part.name, &lines));
     }
@@ -79,13 +79,14 @@ fn count(slot: &Slot) -> u64 {
 
 /// Draws lines of all servers, each stroke with its own class.
 fn drawn(title: &str, caption: &str, axis: Axis, lines: &[Line], strokes: &[Stroke<'_>]) -> Option<Figure> {
-    // The longest has room for all; what was done is done to all at the same seconds.
-    let longest =
-        lines.iter().max_by(|one, other| one.timeline.seconds.total_cmp(&other.timeline.seconds))?;
-    let marks = Marks::of(&longest.timeline);
-    let frame = Frame::new(time_axis(&longest.timeline, "measured time, s"), axis, HEIGHT, marks.height());
+    // Repetitions begin for all at the same second, so the one that has most of them stands for all.
+    let most = lines.iter().max_by_key(|line| line.timeline.spans.len()).map(|line| &line.timeline)?;
+    let named: Vec<(&str, &Timeline)> =
+        lines.iter().map(|line| (line.name.as_str(), &line.timeline)).collect();
+    let marks = Marks::of_servers(&named);
+    let frame = Frame::new(time_axis(most, "measured time, s"), axis, HEIGHT, marks.height());
     let mut svg = Svg::new(title, frame.height());
-    shade(&longest.timeline, &frame, &mut svg);
+    shade(most, &frame, &mut svg);
     frame.draw(&mut svg);
     for (stroke, of) in strokes.iter().rev() {
         for line in lines {
@@ -104,7 +105,7 @@ fn drawn(title: &str, caption: &str, axis: Axis, lines: &[Line], strokes: &[Stro
         }
     }
     marks.draw(&frame, &mut svg);
-    boundaries(&longest.timeline, &frame, &mut svg);
+    boundaries(most, &frame, &mut svg);
     let name = |line: &Line| (format!("line {}", line.class), line.name.clone());
     frame.names(&mut svg, &lines.iter().map(name).collect::<Vec<_>>());
     Some(Figure { title: title.to_owned(), caption: caption.to_owned(), svg: svg.finish() })
