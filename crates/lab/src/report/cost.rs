@@ -17,6 +17,8 @@ pub(crate) struct Cost {
     pub(crate) disk_read_bytes: Option<f64>,
     /// Bytes that servers wrote to disks.
     pub(crate) disk_written_bytes: Option<f64>,
+    /// Bytes that are read from disks for each byte of answers.
+    pub(crate) read_amplification: Option<f64>,
     /// Hits and requests of the servers' caches.
     pub(crate) caches: BTreeMap<String, (u64, u64)>,
 }
@@ -32,13 +34,9 @@ impl Cost {
             received_bytes: each(&|one| (one.received_bytes > 0).then_some(one.received_bytes as f64)),
             disk_read_bytes: each(&|one| Some(one.server_disk_bytes?.0 as f64)),
             disk_written_bytes: each(&|one| Some(one.server_disk_bytes?.1 as f64)),
+            read_amplification: read_amplification(kept),
             caches: caches(kept),
         }
-    }
-
-    /// How many bytes are read from disks for each that is answered.
-    pub(crate) fn read_amplification(&self) -> Option<f64> {
-        Some(self.disk_read_bytes? / self.received_bytes?)
     }
 
     /// The part of a cache's requests that were hits.
@@ -53,6 +51,13 @@ fn each(kept: &[(&Repetition, u64)], figure: &dyn Fn(&Repetition) -> Option<f64>
     let known = kept.iter().filter_map(|(one, count)| Some((figure(one)?, *count)));
     let (sum, count) = known.reduce(|one, other| (one.0 + other.0, one.1 + other.1))?;
     (count > 0).then(|| sum / count as f64)
+}
+
+/// Over the repetitions of which both are known.
+fn read_amplification(kept: &[(&Repetition, u64)]) -> Option<f64> {
+    let known = kept.iter().filter_map(|(one, _)| Some((one.server_disk_bytes?.0, one.received_bytes)));
+    let (read, received) = known.reduce(|one, other| (one.0 + other.0, one.1 + other.1))?;
+    (received > 0).then(|| read as f64 / received as f64)
 }
 
 fn caches(kept: &[(&Repetition, u64)]) -> BTreeMap<String, (u64, u64)> {
@@ -94,7 +99,7 @@ mod tests {
         }
         let cost = Summary::of(&results).cost;
         assert_eq!((cost.disk_read_bytes, cost.disk_written_bytes), (Some(40.0), Some(2.0)));
-        assert_eq!(cost.read_amplification(), Some(4.0));
+        assert_eq!(cost.read_amplification, Some(4.0));
         assert_eq!(
             [cost.hit_part("chunks"), cost.hit_part("rows"), cost.hit_part("keys")],
             [Some(0.75), None, None]

@@ -107,7 +107,7 @@ fn disks_and_caches(cost: &Cost) -> Vec<(String, String)> {
         bytes("answers", cost.received_bytes),
         bytes("read from disks", cost.disk_read_bytes),
         bytes("written to disks", cost.disk_written_bytes),
-        cost.read_amplification().map(|times| {
+        cost.read_amplification.map(|times| {
             ("read from disks for each byte answered".to_owned(), format!("{} bytes", words::figure(times)))
         }),
     ]

@@ -75,4 +75,14 @@ mod tests {
         let columns = |line: &str| line.matches(',').count();
         assert!(csv.lines().all(|line| columns(line) == columns(csv.lines().next().unwrap())), "{csv}");
     }
+
+    #[test]
+    fn many_parts_have_plots_over_all_of_them_only() {
+        let mut many = alone();
+        many.parts = (0..6).flat_map(|_| many.parts.clone()).collect();
+        let page = study_html(&many, &|_, _| String::new());
+        assert_eq!(page.matches("<svg").count(), 2);
+        assert!(!page.contains("What was seen here"));
+        assert_eq!(page.matches("<tr class=\"part\">").count(), 12);
+    }
 }

@@ -61,7 +61,7 @@ impl Table {
             Column::of("memory", |run| run.summary.cost.server_resident_bytes.map(words::bytes)),
             Column::of("disk read/op", move |run| some(run.summary.cost.disk_read_bytes).map(bytes)),
             Column::of("answered/op", move |run| run.summary.cost.received_bytes.map(bytes)),
-            Column::of("read/answered", |run| some(run.summary.cost.read_amplification()).map(words::figure)),
+            Column::of("read/answered", |run| some(run.summary.cost.read_amplification).map(words::figure)),
             Column::of("disk written/op", move |run| some(run.summary.cost.disk_written_bytes).map(bytes)),
         ];
         if let Some(price) = input.study.subject.price.clone() {
