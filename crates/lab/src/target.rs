@@ -184,8 +184,8 @@ fn prepare(connection: &mut Connection, statements: &[String]) -> Result<Vec<Pre
     statements.iter().map(prepare).collect()
 }
 
-/// Streams of each connection. In a closed loop each has room for all that is under way, so that a request need never go
-/// to a node that has not its row.
+/// Streams of each connection. In a closed loop each has room for all that is under way, so that a request need never
+/// go to a node that has not its row.
 fn stream_count(pace: Pace) -> i16 {
     match pace {
         Pace::Open { .. } => STREAM_COUNT_OPEN,

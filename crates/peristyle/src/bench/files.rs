@@ -37,10 +37,18 @@ pub(super) fn free_folder(named: Option<&Path>, workload: &str) -> Result<PathBu
 /// Writes all of a run; `load` is what it took to write the rows, if that was done and is known.
 pub(super) fn write(results: &Results, load: Option<&Repetition>, folder: &Path) -> Result<(), LabError> {
     let files = [
-        (REPORT, lab::report::html(results)),
         (MANIFEST, json(MANIFEST, serde_json::to_string_pretty(&results.manifest))?),
         (RESULTS, json(RESULTS, serde_json::to_string(results))?),
         (SUMMARY, json(SUMMARY, lab::report::digest(results, load))?),
+    ];
+    write_all(&files, folder)?;
+    write_reports(results, folder)
+}
+
+/// Writes what is made of results alone.
+pub(super) fn write_reports(results: &Results, folder: &Path) -> Result<(), LabError> {
+    let files = [
+        (REPORT, lab::report::html(results)),
         ("seconds.csv", lab::report::csv(results)),
         ("latencies.hlog", lab::report::hdr_log(results)),
     ];

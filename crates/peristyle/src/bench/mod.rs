@@ -6,6 +6,7 @@
 //!   bench run netflix-1m           what an article measured, part by part
 //!   bench compare ycsb-a ...       several servers in turns
 //!   bench repeat .../manifest.json the same once more, and whether both agree
+//!   bench report .../manifest.json its pages written anew
 //! ```
 //!
 //! Servers run already, or are started for it (`--start-peer`).
@@ -62,6 +63,11 @@ enum BenchCommand {
         #[command(flatten)]
         elsewhere: Elsewhere,
     },
+    /// Write the report of a run or a study anew, from the results beside its manifest
+    Report {
+        /// `manifest.json` of a run or a study
+        manifest: PathBuf,
+    },
 }
 
 /// Does it. The exit code tells whether there are figures that can be trusted.
@@ -78,6 +84,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> ExitCode {
         BenchCommand::Run(arguments) => run_plan(arguments),
         BenchCommand::Compare(arguments) => compare(arguments),
         BenchCommand::Repeat { manifest, elsewhere } => repeat(manifest, elsewhere),
+        BenchCommand::Report { manifest } => report_again(manifest).map(|()| true),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -198,6 +205,25 @@ fn compare(arguments: &CompareArguments) -> Result<bool, LabError> {
         }
     };
     run_study(asked, arguments.out.as_deref())
+}
+
+/// The reports of another version, of results that are there.
+fn report_again(manifest: &Path) -> Result<(), LabError> {
+    let folder = manifest.parent().unwrap_or(Path::new(""));
+    match files::read_manifest(manifest)? {
+        files::AnyManifest::Study(of) => {
+            let study = study::read(manifest, &of)?;
+            files::write_study(&study, &of, folder)?;
+            print!("{}", lab::report::study_text(&study));
+        }
+        files::AnyManifest::Run(_) => {
+            let results = files::read_results(manifest)?.1;
+            files::write_reports(&results, folder)?;
+            print!("{}", lab::report::text(&results));
+        }
+    }
+    println!("report: {}", folder.join(files::REPORT).display());
+    Ok(())
 }
 
 /// Shows how something goes that takes its time, and ends it at Ctrl-C.

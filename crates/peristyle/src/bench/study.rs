@@ -18,6 +18,7 @@ use lab::{
 use super::files;
 use super::peer::PeerArguments;
 use super::{stop_at_interrupt, watched};
+use crate::cqlsh::with_causes;
 
 /// What is carried out, on which servers.
 pub(super) struct Asked<'a> {
@@ -85,18 +86,50 @@ pub(super) fn repeat(
         peers: &peers,
         preparation: elsewhere.preparation(),
     };
+    let then = read(manifest, &before);
     let study = carry_out(asked, folder)?;
+    let is_whole = is_sound(&study, before.parts.len());
+    match then {
+        Ok(then) => Ok(tell_agreement(&then, &study) && is_whole),
+        Err(error) => {
+            println!("nothing lies beside the manifest to hold this against: {}", with_causes(&error));
+            Ok(is_whole)
+        }
+    }
+}
+
+/// Says part by part whether two studies agree, and whether all do.
+fn tell_agreement(then: &Study, now: &Study) -> bool {
     let mut is_same = true;
-    for (part, comparison) in &study.parts {
-        for (name, now) in comparison.results() {
-            let then =
-                files::read_results(&place_of(manifest.parent(), &part.name, name).join(files::MANIFEST))?.1;
-            let agreement = lab::agreement(&then, now);
+    for ((part, now), (_, then)) in now.parts.iter().zip(&then.parts) {
+        for ((name, now), (_, then)) in now.results().zip(then.results()) {
+            let agreement = lab::agreement(then, now);
             println!("{}, {name}\n{agreement}", part.name);
             is_same &= agreement.agrees();
         }
     }
-    Ok(is_sound(&study, before.parts.len()) && is_same)
+    is_same
+}
+
+/// What came of a study, as it lies beside its manifest.
+///
+/// # Errors
+/// Results are not there, or can not be read.
+pub(super) fn read(manifest: &Path, of: &StudyManifest) -> Result<Study, LabError> {
+    let contenders = of.contenders.iter().map(|(name, _)| name.as_str());
+    // What was started is called by the first word of its kind.
+    let started = of.started.iter().map(|kind| kind.split('=').next().unwrap_or(kind));
+    let names: Vec<&str> = contenders.chain(started).collect();
+    let mut study = Study { subject: of.subject.clone(), parts: Vec::new() };
+    for part in &of.parts {
+        let mut all = Vec::new();
+        for name in &names {
+            let place = place_of(manifest.parent(), &part.name, name).join(files::MANIFEST);
+            all.push(((*name).to_owned(), files::read_results(&place)?.1));
+        }
+        study.parts.push((part.clone(), Comparison::of(all)));
+    }
+    Ok(study)
 }
 
 /// Where a server's report of a part is.
