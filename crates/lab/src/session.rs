@@ -99,7 +99,10 @@ impl Measurement {
         self.audit(&mut repetition, watch);
         match end {
             PassEnd::Done => {}
-            PassEnd::Cut(reason) => self.end(reason),
+            PassEnd::Cut(reason) => {
+                repetition.is_kept &= repetition.seconds >= PART_MIN_S;
+                self.end(reason);
+            }
             PassEnd::Stopped => {
                 // A part is better than nothing, and worse than a whole repetition beside it.
                 repetition.is_kept &= self.results.kept().count() == 0 && repetition.seconds >= PART_MIN_S;
@@ -146,8 +149,11 @@ fn is_plain_name(name: &str) -> bool {
     name.bytes().all(is_plain) && name.starts_with(|first: char| first.is_ascii_lowercase())
 }
 
-/// A plan that can not be carried out.
-fn check(plan: &Plan) -> Result<(), LabError> {
+/// Can it be carried out?
+///
+/// # Errors
+/// It can not: why.
+pub(crate) fn check(plan: &Plan) -> Result<(), LabError> {
     let refuse = |text: &str| Err(LabError::Plan(text.to_owned()));
     let is_paced = match plan.pace {
         Pace::Open { rate } => rate.is_finite() && rate > 0.0,
@@ -159,6 +165,9 @@ fn check(plan: &Plan) -> Result<(), LabError> {
             refuse("a load has connections and threads")
         }
         () if plan.thread_count > plan.connection_count => refuse("each thread has a connection of its own"),
+        () if matches!(plan.pace, Pace::Closed { in_flight } if in_flight < plan.thread_count) => {
+            refuse("each thread has an operation under way")
+        }
         () if !(plan.measured_s > 0.0 && plan.warmup_s >= 0.0) => refuse("a measurement takes time"),
         () if plan.measured_s > TIME_MAX_S || plan.warmup_s > TIME_MAX_S => {
             refuse("a measurement ends within a month")
@@ -166,7 +175,7 @@ fn check(plan: &Plan) -> Result<(), LabError> {
         () if !(plan.timeout_s > 0.0 && plan.timeout_s <= TIME_MAX_S) => {
             refuse("an operation has time for an answer")
         }
-        () if plan.disturbances.iter().any(|one| one.at_s > plan.measured_s) => {
+        () if plan.disturbances.iter().any(|one| !(0.0..=plan.measured_s).contains(&one.at_s)) => {
             refuse("servers are disturbed while they are measured, not later")
         }
         () if !is_plain_name(&plan.keyspace) => {

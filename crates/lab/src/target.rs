@@ -46,7 +46,17 @@ pub(crate) struct Door {
 impl Door {
     /// A connection to a node, with the workload's statements prepared.
     pub(crate) fn open(&self, node: &Near, stream_count: i16) -> Result<Link, LabError> {
-        let mut connection = connect(&node.address)?;
+        self.over(connect(&node.address)?, node, stream_count)
+    }
+
+    /// The same in place of one that broke: a node that hangs is not waited for.
+    pub(crate) fn open_briefly(&self, node: &Near, stream_count: i16) -> Result<Link, LabError> {
+        let connection =
+            connect_briefly(&node.address).map_err(|source| unanswered(&node.address, source))?;
+        self.over(connection, node, stream_count)
+    }
+
+    fn over(&self, mut connection: Connection, node: &Near, stream_count: i16) -> Result<Link, LabError> {
         let prepared = prepare(&mut connection, &self.statements)?;
         let ids = prepared.into_iter().map(|prepared| prepared.id).collect();
         let socket = connection.into_socket().ok_or_else(|| LabError::Malformed {
@@ -132,7 +142,8 @@ impl Session {
     /// No node takes a connection.
     pub(crate) fn links(&self, plan: &Plan) -> Result<Vec<Vec<Link>>, LabError> {
         let near = self.nodes.near();
-        let link_count = plan.connection_count.max(near.len());
+        // Each thread reaches each node.
+        let link_count = plan.connection_count.max(near.len() * plan.thread_count);
         let stream_count = stream_count(plan.pace);
         let mut parts: Vec<Vec<Link>> = (0..plan.thread_count).map(|_| Vec::new()).collect();
         let mut down: Vec<Option<LabError>> = near.iter().map(|_| None).collect();

@@ -23,7 +23,7 @@ pub(super) struct Disturber(Option<JoinHandle<Disturbed>>);
 #[derive(Debug, Default)]
 pub(super) struct Disturbed {
     pub(super) events: Vec<Event>,
-    /// Why it was given up, in a sentence.
+    /// Why the first of these could not, in a sentence.
     pub(super) failure: Option<String>,
 }
 
@@ -64,22 +64,23 @@ impl Disturber {
 }
 
 fn disturb(acts: &[Disturbance], hand: &dyn Hand, shared: &Shared, measured_from: Instant) -> Disturbed {
-    let mut disturbed = Disturbed::default();
+    let (mut disturbed, mut done) = (Disturbed::default(), Vec::new());
     let now_s = || measured_from.elapsed().as_secs_f64();
     for Disturbance { at_s, act } in acts {
         let due = measured_from + Duration::from_secs_f64(*at_s);
         while Instant::now() < due && !shared.is_stopped() {
             std::thread::sleep(LOOK_EVERY.min(due.saturating_duration_since(Instant::now())));
         }
-        // What was harmed is put right also when the run ends early.
-        if shared.is_stopped() && matches!(act, Act::Kill(_) | Act::Pause(_) | Act::Cut(_)) {
+        // What was harmed is put right also when the run ends early, and nothing else is done then.
+        if shared.is_stopped() && !puts_right(*act, &done) {
             continue;
         }
         let (began_s, began) = (now_s(), Instant::now());
         if let Err(why) = hand.act(*act) {
-            disturbed.failure = Some(format!("{act} could not be done: {why}."));
-            return disturbed;
+            disturbed.failure.get_or_insert_with(|| format!("{act} could not be done: {why}."));
+            continue;
         }
+        done.push(*act);
         match act {
             Act::Start(node) if began.elapsed() >= LONG => {
                 disturbed.events.push(Event { at_s: began_s, text: format!("node {node} started") });
@@ -90,4 +91,14 @@ fn disturb(acts: &[Disturbance], hand: &dyn Hand, shared: &Shared, measured_from
         }
     }
     disturbed
+}
+
+/// Does an act take back one that was done?
+fn puts_right(act: Act, done: &[Act]) -> bool {
+    match act {
+        Act::Start(node) => done.contains(&Act::Kill(node)),
+        Act::Resume(node) => done.contains(&Act::Pause(node)),
+        Act::Heal => done.iter().any(|one| matches!(one, Act::Cut(_))),
+        Act::Kill(_) | Act::Pause(_) | Act::Cut(_) => false,
+    }
 }

@@ -82,7 +82,7 @@ fn mend(door: &Door, to_mend: &Receiver<Broken>, ready: &Sender<(usize, Link)>, 
         }
         let tries = std::mem::take(&mut pending);
         for broken in tries {
-            let Ok(link) = door.open(&broken.node, broken.stream_count) else {
+            let Ok(link) = door.open_briefly(&broken.node, broken.stream_count) else {
                 pending.push(broken);
                 continue;
             };

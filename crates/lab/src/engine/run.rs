@@ -138,7 +138,7 @@ fn all_once(
     operations: &dyn Fn(Part) -> Box<dyn Operations>,
 ) -> Result<Repetition, LabError> {
     let plan = Plan {
-        pace: Pace::Closed { in_flight: LOAD_IN_FLIGHT },
+        pace: Pace::Closed { in_flight: LOAD_IN_FLIGHT.max(plan.thread_count) },
         warmup_s: 0.0,
         error_part_max: 0.0,
         disturbances: Vec::new(),
@@ -205,6 +205,7 @@ fn pass(
     let (shared, started) = (Arc::new(Shared::default()), Instant::now());
     let window = window(phase, plan);
     let kinds = workload.kinds();
+    let disturber = Disturber::new(plan, session.hand(), &shared, started)?;
     let mut workers = Vec::new();
     for (index, links) in parts.into_iter().enumerate() {
         let part = Part { index, count: plan.thread_count, seed: plan.seed };
@@ -223,15 +224,14 @@ fn pass(
         };
         workers.push(spawn(index, links, work, Recorder::new(&kinds, window))?);
     }
-    let hand = session.hand();
-    let disturber = Disturber::new(plan, hand, &shared, started)?;
     let (usage, mut end) = watch_workers(phase, plan, session, &workers, &shared, started, watch);
     let seconds = (started.elapsed().as_secs_f64() - plan.warmup_s).max(0.0);
+    // Whatever else went wrong, nobody harms servers any more once this has returned.
+    let disturbed = disturber.finish()?;
     let mut found = Found::new(&kinds);
     for worker in workers {
         found.add(worker.join().map_err(|_| LabError::Panicked)??);
     }
-    let disturbed = disturber.finish()?;
     if let (PassEnd::Done, Some(failure)) = (&end, disturbed.failure) {
         end = PassEnd::Cut(failure);
     }

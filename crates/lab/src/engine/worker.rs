@@ -352,7 +352,8 @@ impl Worker {
         under_way.iter().for_each(|under_way| self.work.operations.fail(&under_way.operation));
         let begun = under_way.iter().filter(|under_way| window.has(under_way.intended_us)).count() as u64;
         let due_us = window.until_us.min(now_us);
-        let unbegun = if self.is_done { 0 } else { self.work.pacer.overdue_count(due_us) };
+        let overdue = |until_us| self.work.pacer.overdue_count(until_us);
+        let unbegun = if self.is_done { 0 } else { overdue(due_us).saturating_sub(overdue(window.from_us)) };
         self.recorder.note_endless(begun + unbegun);
         let now = self.edge();
         let (before, after) = (self.before.unwrap_or(now), self.after.unwrap_or(now));

@@ -15,7 +15,7 @@ const SIZES_KB: [u64; 4] = [4, 16, 64, 256];
 const DATA_PART: u64 = 2;
 
 fn make(scale: &Scale<'_>) -> Repeated {
-    let (memory_bytes, value_bytes) = (scale.setting("memory-mb") << 20, scale.setting("value-bytes"));
+    let (memory_bytes, value_bytes) = (scale.megabytes("memory-mb"), scale.setting("value-bytes"));
     let row_count = scale.rows(memory_bytes * DATA_PART / value_bytes.max(1));
     let part = |kb: u64| {
         let mut plan = scale.plan("tlp-keyvalue");

@@ -21,7 +21,7 @@ const MIXES: [(&str, &str); 4] = [
 ];
 
 fn make(scale: &Scale<'_>) -> Repeated {
-    let memory_bytes = scale.setting("memory-mb") << 20;
+    let memory_bytes = scale.megabytes("memory-mb");
     let rows = [
         ("fit", "a third of the memory", memory_bytes / 3),
         ("beyond", "three times the memory", memory_bytes * 3),

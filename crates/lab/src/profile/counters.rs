@@ -49,7 +49,7 @@ fn make(scale: &Scale<'_>) -> Repeated {
         servers: Servers { node_count: 3, memory_bytes: None },
         parts: vec![
             part("quiet", "QUORUM of three, all nodes well", &[]),
-            part("killed", "the same, a node killed for half a minute", &[(10.0, Act::Kill(3)), (30.0, Act::Start(3))]),
+            part("killed", "the same, a node killed for 20 seconds", &[(10.0, Act::Kill(3)), (30.0, Act::Start(3))]),
         ],
     }
 }

@@ -45,7 +45,7 @@ fn make(scale: &Scale<'_>) -> Repeated {
             claims: sentences(&["With three replicas and QUORUM one node may fail, and no client notices."]),
             scaled: sentences(&[
                 "Half of what the slowest server bears with all nodes; an operation has 2 s, as with the Java driver 4.",
-                "The client opens broken connections anew every 200 ms, and asks a node last that owes answers for 200 ms.",
+                "The client opens broken connections anew every 200 ms, and asks other replicas before one that has given no answer for 200 ms.",
                 "Nothing is repeated by the client, and each failure is counted: where a node says that it can not reach enough \
                  replicas, a driver would ask another one.",
             ]),

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::LabError;
 use crate::manifest::{DEFAULT_TIMEOUT_S, Machine, Pace, Plan};
 use crate::process::machine;
+use crate::session::check;
 use crate::study::{Part, Subject};
 
 /// A published measurement that can be repeated.
@@ -122,6 +123,7 @@ impl Profile {
         for part in &mut repeated.parts {
             wishes.apply_to(&mut part.plan);
             part.plan = part.plan.clone().completed()?;
+            check(&part.plan).map_err(|error| LabError::Plan(format!("{}: {error}", part.name)))?;
         }
         Ok(repeated)
     }
@@ -140,7 +142,9 @@ impl Wishes {
         plan.measured_s = self.measured_s.unwrap_or(plan.measured_s);
         plan.warmup_s = self.warmup_s.unwrap_or(plan.warmup_s);
         plan.repetition_count = self.repetition_count.unwrap_or(plan.repetition_count);
-        plan.dropped_count = self.dropped_count.unwrap_or(plan.dropped_count);
+        // Who wants fewer repetitions than a profile drops wants those.
+        let dropped_count = plan.dropped_count.min(plan.repetition_count.saturating_sub(1));
+        plan.dropped_count = self.dropped_count.unwrap_or(dropped_count);
         plan.seed = self.seed.unwrap_or(plan.seed);
         plan.connection_count = self.connection_count.unwrap_or(plan.connection_count);
         plan.thread_count = self.thread_count.unwrap_or(plan.thread_count);
@@ -150,6 +154,11 @@ impl Wishes {
 impl Scale<'_> {
     fn cores(&self) -> usize {
         self.machine.core_count
+    }
+
+    /// A setting in megabytes, in bytes: no more than a petabyte.
+    fn megabytes(&self, name: &str) -> u64 {
+        self.setting(name).min(1 << 30) << 20
     }
 
     /// A setting of the profile.

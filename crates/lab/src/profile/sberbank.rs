@@ -16,7 +16,7 @@ const BATCHES: [u64; 3] = [1, 10, 100];
 const WRITES: [(u16, &str); 4] = [(1, "ALL"), (3, "ALL"), (3, "QUORUM"), (3, "ONE")];
 
 fn make(scale: &Scale<'_>) -> Repeated {
-    let (tables, streams) = (scale.setting("tables").clamp(1, 64), scale.setting("streams").max(1));
+    let (tables, streams) = (scale.setting("tables").clamp(1, 64), scale.setting("streams").clamp(1, 10_000));
     let value_bytes = scale.setting("value-bytes");
     let part = |kind: &str, replica_count: u16, level: &str, batch: u64, loads: bool| {
         let workload = format!("sberbank-{kind}");

@@ -45,7 +45,7 @@ pub(crate) trait Workload: Send + Sync {
     /// What a thread does while it is measured.
     fn operations(&self, part: Part) -> Box<dyn Operations>;
 
-    /// Reads one part of all that was counted, if something is.
+    /// Reads one part of all that was counted, if something is. The first part is asked for first, and begins anew.
     fn auditor(&self, _: Part) -> Option<Box<dyn Operations>> {
         None
     }

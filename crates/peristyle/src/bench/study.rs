@@ -43,17 +43,20 @@ pub(super) fn carry_out(asked: Asked<'_>, folder: &Path) -> Result<Study, LabErr
     let manifest_contenders: Vec<(String, Vec<String>)> =
         contenders.iter().map(|one| (one.name.clone(), one.nodes.clone())).collect();
     let plans: Vec<&Plan> = parts.iter().map(|part| &part.plan).collect();
-    let _started = peers.fitted_to(servers).start_beside(&mut contenders, &plans, &preparation)?;
-    let mut clerk = Clerk { folder: folder.to_owned() };
-    let study = watched(|watch| lab::study(&subject, &parts, &contenders, watch, &mut clerk))?;
-    files::write_study(
-        &study,
-        &StudyManifest::of(&study, servers, manifest_contenders, peers.kinds()),
-        folder,
-    )?;
-    print!("\n{}", lab::report::study_text(&study));
-    println!("report: {}", folder.join(files::REPORT).display());
-    Ok(study)
+    let peers = peers.fitted_to(servers);
+    let _started = peers.start_beside(&mut contenders, &plans, &preparation)?;
+    let mut clerk =
+        Clerk { folder: folder.to_owned(), done: Study { subject: subject.clone(), parts: Vec::new() } };
+    let outcome = watched(|watch| lab::study(&subject, &parts, &contenders, watch, &mut clerk));
+    // What was measured before something went wrong still makes a report.
+    let study = clerk.done;
+    if !study.parts.is_empty() {
+        let manifest = StudyManifest::of(&study, peers.servers(), manifest_contenders, peers.kinds());
+        files::write_study(&study, &manifest, folder)?;
+        print!("\n{}", lab::report::study_text(&study));
+        println!("report: {}", folder.join(files::REPORT).display());
+    }
+    outcome.map(|_| study)
 }
 
 /// Was all measured that was planned, and each answer right?
@@ -147,6 +150,7 @@ fn tell_subject(subject: &Subject) {
 /// Writes down each part once it is over.
 struct Clerk {
     folder: PathBuf,
+    done: Study,
 }
 
 impl Tell for Clerk {
@@ -167,6 +171,7 @@ impl Tell for Clerk {
             files::write(results, None, &place_of(Some(&self.folder), &part.name, name))?;
             println!("  {name}: {}", lab::report::headline(results));
         }
+        self.done.parts.push((part.clone(), comparison.clone()));
         Ok(())
     }
 }

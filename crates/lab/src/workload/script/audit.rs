@@ -58,12 +58,17 @@ impl Auditing {
         self.base.store(self.sum.swap(0, Ordering::Relaxed), Ordering::Relaxed);
     }
 
+    /// A pass begins: what one before it has read, and did not end, does not count.
+    pub(super) fn forget(&self) {
+        self.sum.store(0, Ordering::Relaxed);
+    }
+
     /// What was read, held against what was acknowledged.
     pub(super) fn verdict(&self) -> Audit {
         Audit {
             acknowledged_count: self.acknowledged.load(Ordering::Relaxed),
             doubtful_count: self.doubtful.load(Ordering::Relaxed),
-            counted: self.sum.swap(0, Ordering::Relaxed) - self.base.load(Ordering::Relaxed),
+            counted: self.sum.swap(0, Ordering::Relaxed).wrapping_sub(self.base.load(Ordering::Relaxed)),
         }
     }
 }

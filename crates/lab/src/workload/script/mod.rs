@@ -115,6 +115,13 @@ impl Script {
             let most = held::PARTITION_COUNT_MAX;
             return refuse(format!("{name} knows what each partition holds, and that of {most} at most"));
         }
+        if let Some(times) =
+            text.statements().iter().map(|(_, one)| one.times).find(|times| *times > partition_count)
+        {
+            return refuse(format!(
+                "{name} asks for {times} partitions at once, and there are {partition_count}"
+            ));
+        }
         let kinds = text.kinds();
         Ok(Script { text, partition_count, kinds, stage: None })
     }
@@ -192,6 +199,9 @@ impl Workload for Script {
 
     fn auditor(&self, part: Part) -> Option<Box<dyn Operations>> {
         let stage = self.stage();
+        if part.index == 0 {
+            stage.auditing.iter().for_each(audit::Auditing::forget);
+        }
         stage.auditing.is_some().then(|| -> Box<dyn Operations> { Box::new(Auditor::new(stage, part)) })
     }
 

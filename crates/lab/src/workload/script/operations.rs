@@ -142,6 +142,8 @@ struct Kind {
     rows: Chooser,
     /// The statement whose turn it is.
     turn: usize,
+    /// What all turns of a sequence are about, before it goes on to the next.
+    partition: Option<u64>,
 }
 
 impl Mixed {
@@ -151,7 +153,8 @@ impl Mixed {
         let kind = |one: &Prepared| Kind {
             partitions: Chooser::new(one.partition, stage.partition_count, part),
             rows: Chooser::new(one.row, stage.rows_per_partition, part),
-            turn: part.index,
+            turn: 0,
+            partition: None,
         };
         let kinds = stage.operations.iter().map(kind).collect();
         Mixed { choice: Discrete::new(&weights), kinds, thread: Thread::new(part), stage }
@@ -163,12 +166,17 @@ impl Operations for Mixed {
         let stage = self.stage.clone();
         let index = self.choice.draw(&mut self.thread.random);
         let (prepared, kind) = (&stage.operations[index], &mut self.kinds[index]);
-        let partition = kind.partitions.next(&stage.partitions, &mut self.thread.random);
+        let turn_count = prepared.turns.len();
+        let goes_on = prepared.partition == Distribution::Sequence && !kind.turn.is_multiple_of(turn_count);
+        let same = kind.partition.filter(|_| goes_on);
+        let partition =
+            same.unwrap_or_else(|| kind.partitions.next(&stage.partitions, &mut self.thread.random));
+        kind.partition = Some(partition);
         let row = kind.rows.next(&stage.partitions, &mut self.thread.random);
         let (statement, bound) = match &prepared.first {
             Some(first) if stage.held.of(partition).is_none() => (FIRST, first),
             _ => {
-                let turn = kind.turn % prepared.turns.len();
+                let turn = kind.turn % turn_count;
                 kind.turn += 1;
                 (turn, &prepared.turns[turn])
             }

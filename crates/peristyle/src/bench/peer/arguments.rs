@@ -47,6 +47,11 @@ impl PeerArguments {
         }
     }
 
+    /// What is started of each kind.
+    pub(in crate::bench) fn servers(&self) -> Servers {
+        Servers { node_count: self.node_count(), memory_bytes: self.memory_bytes }
+    }
+
     /// Servers of these kinds.
     ///
     /// # Errors

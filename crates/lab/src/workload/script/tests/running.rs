@@ -301,3 +301,45 @@ fn counters_are_held_against_what_was_acknowledged() {
     assert!(fault_at(5).unwrap().contains("grew by 0, where 2 increments"), "both are lost");
     assert!(fault_at(7).unwrap().contains("grew by 4"), "more than was ever asked for");
 }
+
+const TURNS: &str = r#"
+name = "turns"
+about = "two tables, written one after the other"
+partition = "sequence"
+tables = ["CREATE TABLE {keyspace}.t (id bigint PRIMARY KEY)"]
+
+[values]
+id = { kind = "partition" }
+
+[[operation]]
+name = "write"
+
+[[operation.turns]]
+statement = "INSERT INTO {keyspace}.t1 (id) VALUES (?)"
+values = ["id"]
+
+[[operation.turns]]
+statement = "INSERT INTO {keyspace}.t2 (id) VALUES (?)"
+values = ["id"]
+"#;
+
+#[test]
+fn a_sequence_goes_on_once_all_had_their_turn() {
+    let mut script = Script::of(&plan(TURNS, 10), TURNS).unwrap();
+    let id = [("id", CqlType::Bigint)];
+    script.learn(&[prepared(&id, 1, &[]), prepared(&id, 1, &[])]).unwrap();
+    let mut operations = script.operations(PART);
+    let written: Vec<(usize, i64)> = (0..6)
+        .map(|_| {
+            let (_, statement, values) = begun(&mut *operations).unwrap();
+            (statement, i64::from_be_bytes(values[0].as_slice().try_into().unwrap()))
+        })
+        .collect();
+    assert_eq!(written, [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2)]);
+}
+
+#[test]
+fn more_partitions_than_there_are_can_not_be_asked_for_at_once() {
+    let refused = Script::of(&plan(BATCHED, 2), BATCHED).err().unwrap().to_string();
+    assert!(refused.contains("asks for 3 partitions at once, and there are 2"), "{refused}");
+}
