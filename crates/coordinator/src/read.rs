@@ -181,7 +181,7 @@ fn keys_by_owner(
 }
 
 /// What has to be allowed for a row that is too large for one of several parts: as much for each.
-fn of_all(error: CoordinatorError, part_count: usize) -> CoordinatorError {
+pub(crate) fn of_all(error: CoordinatorError, part_count: usize) -> CoordinatorError {
     match error {
         CoordinatorError::Storage(StorageError::RowTooLarge { bytes }) => {
             CoordinatorError::Storage(StorageError::RowTooLarge { bytes: bytes.saturating_mul(part_count) })

@@ -150,3 +150,20 @@ fn a_ring_refuses_change_data_capture() {
         assert_eq!(refused.message, "cdc = true is not supported in a ring yet");
     }
 }
+
+/// The first room of an answer without pages is 16 KiB, of which each key has a share that is less than its row.
+#[test]
+fn a_long_list_of_keys_is_answered_whole() {
+    let (_ring, _nodes, mut first) = start(&[]);
+    let (keys, text) = (0..100, "v".repeat(300));
+    for (keyspace, level) in [("k", Consistency::Quorum), ("one", Consistency::One)] {
+        for id in keys.clone() {
+            let insert = format!("INSERT INTO {keyspace}.t (id, c, v) VALUES ({id}, 1, '{text}')");
+            at(&mut first, level, &insert).expect("written");
+        }
+        let list = keys.clone().map(|id| id.to_string()).collect::<Vec<_>>().join(", ");
+        let select = format!("SELECT id, v FROM {keyspace}.t WHERE id IN ({list})");
+        let rows = at(&mut first, level, &select).expect("read").rows().expect("rows");
+        assert_eq!(rows.rows.len(), keys.len(), "{keyspace}");
+    }
+}

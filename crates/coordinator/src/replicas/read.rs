@@ -25,7 +25,7 @@ use super::write::Tally;
 use super::{Missed, Replicas, misanswered, speculation};
 use crate::assemble::{Order, assemble};
 use crate::range::Stretches;
-use crate::read::rest;
+use crate::read::{of_all, rest};
 use crate::{Consistency, CoordinatorError};
 
 /// What is read, from whom, until when.
@@ -90,14 +90,18 @@ impl Replicas {
         deadline: Instant,
     ) -> Result<ReadPage, ReplicaError> {
         let keys = rest(keys, command);
+        let key_count = keys.len();
         let mut part = command.clone();
-        part.limits.bytes_max /= keys.len().max(1);
+        part.limits.bytes_max /= key_count.max(1);
         part.limits.bytes = part.limits.bytes.min(part.limits.bytes_max);
         let reads = keys.iter().map(|key| {
             let (target, token) = (ReadTarget::Keys(vec![key.clone()]), key.token);
             let resume = command.resume.clone().filter(|position| position.key == *key);
             let command = ReadCommand { target, resume, ..part.clone() };
-            async move { self.read_until(&command, token, consistency, deadline).await }
+            async move {
+                let read = self.read_until(&command, token, consistency, deadline).await;
+                read.map_err(|error| of_all_keys(error, key_count))
+            }
         });
         let pages: Vec<ReadPage> = stream::iter(reads).buffered(KEYS_AT_ONCE).try_collect().await?;
         Ok(assemble(pages, Order::Keys(keys), command))
@@ -382,6 +386,15 @@ const REPAIR_LATE: Duration = Duration::from_millis(50);
 
 /// So many keys of one statement are read at the same time.
 const KEYS_AT_ONCE: usize = 16;
+
+/// The keys of a statement share what its page may take: a row that is too large for the share of one needs as much for
+/// each of them.
+fn of_all_keys(error: ReplicaError, key_count: usize) -> ReplicaError {
+    match is_row_too_large(&error) {
+        true => ReplicaError::Coordinator(of_all(error.into(), key_count)),
+        false => error,
+    }
+}
 
 /// Is there a row for which the page has no room?
 fn is_row_too_large(error: &ReplicaError) -> bool {
