@@ -124,19 +124,17 @@ pub struct Study {
     pub parts: Vec<(Part, Comparison)>,
 }
 
-/// Carries out all parts, and tells of each once it is over.
+/// Carries out all parts, and tells of each once it is over: whoever is told keeps what was found.
 ///
 /// # Errors
 /// As [`run`](crate::run). What was told of before stands.
 pub fn study(
-    subject: &Subject,
     parts: &[Part],
     contenders: &[Contender],
     watch: &mut Watch<'_>,
     tell: &mut dyn Tell,
-) -> Result<Study, LabError> {
-    let mut study = Study { subject: subject.clone(), parts: Vec::new() };
-    let mut borne: Option<(Part, f64)> = None;
+) -> Result<(), LabError> {
+    let mut borne: Option<(Plan, f64)> = None;
     for (index, part) in parts.iter().enumerate() {
         if watch.is_stopped() {
             break;
@@ -146,8 +144,7 @@ pub fn study(
         contenders.iter_mut().for_each(|contender| contender.preparation.loads &= part.loads);
         let mut part = part.clone();
         if let Offer::PartOfBorne(share) = part.offer {
-            let known =
-                borne.as_ref().filter(|(other, _)| !part.loads && is_same_load(&other.plan, &part.plan));
+            let known = borne.as_ref().filter(|(other, _)| !part.loads && is_same_load(other, &part.plan));
             let rate = match known {
                 Some((_, rate)) => *rate,
                 None => slowest(&part, &contenders, watch)?,
@@ -156,13 +153,12 @@ pub fn study(
             part.plan.pace = Pace::Open { rate: (rate * share).max(1.0).round() };
             part.offer = Offer::AsPlanned;
             tell.offers(&part, rate);
-            borne = Some((part.clone(), rate));
+            borne = Some((part.plan.clone(), rate));
         }
         let comparison = compare(&part.plan, &contenders, watch)?;
-        tell.ends(&part, &comparison)?;
-        study.parts.push((part, comparison));
+        tell.ends(part, comparison)?;
     }
-    Ok(study)
+    Ok(())
 }
 
 /// Whoever is told how a study goes.
@@ -177,7 +173,7 @@ pub trait Tell {
     ///
     /// # Errors
     /// What was found can not be kept, and the study ends.
-    fn ends(&mut self, part: &Part, comparison: &Comparison) -> Result<(), LabError>;
+    fn ends(&mut self, part: Part, comparison: Comparison) -> Result<(), LabError>;
 }
 
 /// Would the same closed loop find the same?

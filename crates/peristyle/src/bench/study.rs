@@ -45,9 +45,8 @@ pub(super) fn carry_out(asked: Asked<'_>, folder: &Path) -> Result<Study, LabErr
     let plans: Vec<&Plan> = parts.iter().map(|part| &part.plan).collect();
     let peers = peers.fitted_to(servers);
     let _started = peers.start_beside(&mut contenders, &plans, &preparation)?;
-    let mut clerk =
-        Clerk { folder: folder.to_owned(), done: Study { subject: subject.clone(), parts: Vec::new() } };
-    let outcome = watched(|watch| lab::study(&subject, &parts, &contenders, watch, &mut clerk));
+    let mut clerk = Clerk { folder: folder.to_owned(), done: Study { subject, parts: Vec::new() } };
+    let outcome = watched(|watch| lab::study(&parts, &contenders, watch, &mut clerk));
     // What was measured before something went wrong still makes a report.
     let study = clerk.done;
     if !study.parts.is_empty() {
@@ -56,7 +55,7 @@ pub(super) fn carry_out(asked: Asked<'_>, folder: &Path) -> Result<Study, LabErr
         print!("\n{}", lab::report::study_text(&study));
         println!("report: {}", folder.join(files::REPORT).display());
     }
-    outcome.map(|_| study)
+    outcome.map(|()| study)
 }
 
 /// Was all measured that was planned, and each answer right?
@@ -166,12 +165,12 @@ impl Tell for Clerk {
         }
     }
 
-    fn ends(&mut self, part: &Part, comparison: &Comparison) -> Result<(), LabError> {
+    fn ends(&mut self, part: Part, comparison: Comparison) -> Result<(), LabError> {
         for (name, results) in comparison.results() {
             files::write(results, None, &place_of(Some(&self.folder), &part.name, name))?;
             println!("  {name}: {}", lab::report::headline(results));
         }
-        self.done.parts.push((part.clone(), comparison.clone()));
+        self.done.parts.push((part, comparison));
         Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! Response times over time: a plot for each kind, all with the same axes so that they can be compared.
 
 use super::super::plot::{Axis, Frame, Svg};
-use super::super::timeline::Response;
-use super::marks::{Marks, boundaries, shade, time_axis};
+use super::super::timeline::{Response, Slot};
+use super::marks::{Marks, boundaries, shade, strokes, time_axis};
 use super::{Figure, Input, kind_class};
 
 const HEIGHT: f64 = 210.0;
@@ -33,7 +33,8 @@ fn figure(input: &Input<'_>, kind_index: usize, kind: &str) -> Figure {
     frame.draw(&mut svg);
     let class = |line: &Line| format!("{} {}", line.0, kind_class(kind_index));
     for line in &LINES {
-        for points in strokes(input, kind_index, line, &frame) {
+        let value = |slot: &Slot| slot.kinds[kind_index].response.as_ref().map(|one| line.2(one) as f64);
+        for points in strokes(timeline, &frame, value) {
             svg.polyline(&points, &class(line));
         }
     }
@@ -47,20 +48,4 @@ fn figure(input: &Input<'_>, kind_index: usize, kind: &str) -> Figure {
         input.repetition_words()
     );
     Figure { title, caption, svg: svg.finish() }
-}
-
-/// Points that hang together: a line ends where nothing went well, and with its repetition.
-fn strokes(input: &Input<'_>, kind_index: usize, line: &Line, frame: &Frame) -> Vec<Vec<(f64, f64)>> {
-    let mut strokes = Vec::new();
-    for span in &input.timeline.spans {
-        let mut stroke = Vec::new();
-        for slot in &span.slots {
-            match &slot.kinds[kind_index].response {
-                Some(response) => stroke.push(frame.at((slot.middle_s(), line.2(response) as f64))),
-                None => strokes.push(std::mem::take(&mut stroke)),
-            }
-        }
-        strokes.push(stroke);
-    }
-    strokes
 }

@@ -1,7 +1,7 @@
-//! What all plots over time have in common: where repetitions begin, which are dropped, what happened.
+//! What all plots over time have in common: strokes of points, where repetitions begin, which are dropped, events.
 
 use super::super::plot::{Axis, Frame, Svg, WIDTH};
-use super::super::timeline::Timeline;
+use super::super::timeline::{Slot, Timeline};
 use super::super::words;
 
 /// Rows of events above a plot; one that finds no room has its number only, or nothing but its line.
@@ -127,6 +127,26 @@ impl Rows {
 /// The axis of all plots over time.
 pub(in crate::report) fn time_axis(timeline: &Timeline, title: &str) -> Axis {
     Axis::up_to(title, timeline.seconds)
+}
+
+/// Points that hang together: a line ends where there is no value, and with its repetition.
+pub(in crate::report) fn strokes(
+    timeline: &Timeline,
+    frame: &Frame,
+    value: impl Fn(&Slot) -> Option<f64>,
+) -> Vec<Vec<(f64, f64)>> {
+    let mut strokes = Vec::new();
+    for span in &timeline.spans {
+        let mut stroke = Vec::new();
+        for slot in &span.slots {
+            match value(slot) {
+                Some(value) => stroke.push(frame.at((slot.middle_s(), value))),
+                None => strokes.push(std::mem::take(&mut stroke)),
+            }
+        }
+        strokes.push(stroke);
+    }
+    strokes
 }
 
 /// Shades dropped repetitions; comes before what is plotted.

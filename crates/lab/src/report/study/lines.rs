@@ -1,7 +1,7 @@
 //! What all servers did second by second in a part, laid over each other, with what was done to them.
 
 use super::super::figures::Figure;
-use super::super::figures::marks::{Marks, boundaries, shade, time_axis};
+use super::super::figures::marks::{Marks, boundaries, shade, strokes, time_axis};
 use super::super::plot::{Axis, Frame, Svg};
 use super::super::timeline::{Slot, Timeline};
 use super::input::{Input, Run};
@@ -77,8 +77,8 @@ fn count(slot: &Slot) -> u64 {
     slot.kinds.iter().map(|kind| kind.count).sum()
 }
 
-/// Draws lines of all servers, each stroke with its own class.
-fn drawn(title: &str, caption: &str, axis: Axis, lines: &[Line], strokes: &[Stroke<'_>]) -> Option<Figure> {
+/// Draws lines of all servers, each style of stroke with its own class.
+fn drawn(title: &str, caption: &str, axis: Axis, lines: &[Line], styles: &[Stroke<'_>]) -> Option<Figure> {
     // Repetitions begin for all at the same second, so the one that has most of them stands for all.
     let most = lines.iter().max_by_key(|line| line.timeline.spans.len()).map(|line| &line.timeline)?;
     let named: Vec<(&str, &Timeline)> =
@@ -88,19 +88,10 @@ fn drawn(title: &str, caption: &str, axis: Axis, lines: &[Line], strokes: &[Stro
     let mut svg = Svg::new(title, frame.height());
     shade(most, &frame, &mut svg);
     frame.draw(&mut svg);
-    for (stroke, of) in strokes.iter().rev() {
+    for (style, of) in styles.iter().rev() {
         for line in lines {
-            for span in &line.timeline.spans {
-                let mut points = Vec::new();
-                for slot in &span.slots {
-                    match of(slot) {
-                        Some(value) => points.push(frame.at((slot.middle_s(), value))),
-                        None => {
-                            svg.polyline(&std::mem::take(&mut points), &format!("{stroke} {}", line.class))
-                        }
-                    }
-                }
-                svg.polyline(&points, &format!("{stroke} {}", line.class));
+            for points in strokes(&line.timeline, &frame, of) {
+                svg.polyline(&points, &format!("{style} {}", line.class));
             }
         }
     }
