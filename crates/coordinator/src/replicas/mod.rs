@@ -16,6 +16,7 @@
 //! | how many must answer? | `requirement.rs` |
 //! | how is a write carried to them? | `write.rs` |
 //! | how do their rows become one answer? | `read.rs` |
+//! | and those of several keys? | `keys.rs` |
 //! | how do they agree on a conditional change? | `agreement.rs` |
 //! | in how many rounds, and how often others came between? | `agreement_counts.rs` |
 //! | and which of them decides about it? | `deciders.rs` |
@@ -51,6 +52,7 @@ mod handoff;
 mod healing;
 pub(crate) mod keepers;
 mod kept;
+mod keys;
 mod lives;
 mod logged;
 mod marks;

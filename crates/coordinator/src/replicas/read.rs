@@ -4,15 +4,15 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use futures_util::stream::{self, FuturesUnordered};
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use read::{
     Digester, LivePage, PageDigest, ReadCommand, ReadPage, ReadTarget, TombstoneThresholds, UnfilteredPage,
     UnfilteredRows, merge_answers, missing,
 };
 use replica::{Answer, Failure, Request, Wanted, is_in_order};
 use ring::NodeIndex;
-use rows::{Mutation, PartitionKey, RingRange};
+use rows::{Mutation, RingRange};
 use runtime::{Plant, trace};
 use storage::StorageError;
 use tokio::time::Instant;
@@ -23,9 +23,7 @@ use super::requirement::{Counted, Requirement};
 use super::view::Plan;
 use super::write::Tally;
 use super::{Missed, Replicas, misanswered, speculation};
-use crate::assemble::{Order, assemble};
 use crate::range::Stretches;
-use crate::read::{of_all, rest};
 use crate::{Consistency, CoordinatorError};
 
 /// What is read, from whom, until when.
@@ -81,32 +79,6 @@ impl Replicas {
         }
     }
 
-    /// Several keys: a few at a time, each from its own replicas.
-    async fn read_keys(
-        &self,
-        command: &ReadCommand,
-        keys: &[PartitionKey],
-        consistency: Consistency,
-        deadline: Instant,
-    ) -> Result<ReadPage, ReplicaError> {
-        let keys = rest(keys, command);
-        let key_count = keys.len();
-        let mut part = command.clone();
-        part.limits.bytes_max /= key_count.max(1);
-        part.limits.bytes = part.limits.bytes.min(part.limits.bytes_max);
-        let reads = keys.iter().map(|key| {
-            let (target, token) = (ReadTarget::Keys(vec![key.clone()]), key.token);
-            let resume = command.resume.clone().filter(|position| position.key == *key);
-            let command = ReadCommand { target, resume, ..part.clone() };
-            async move {
-                let read = self.read_until(&command, token, consistency, deadline).await;
-                read.map_err(|error| of_all_keys(error, key_count))
-            }
-        });
-        let pages: Vec<ReadPage> = stream::iter(reads).buffered(KEYS_AT_ONCE).try_collect().await?;
-        Ok(assemble(pages, Order::Keys(keys), command))
-    }
-
     /// A range: one part after the other, each as far as it has the same replicas.
     async fn read_range(
         &self,
@@ -133,7 +105,7 @@ impl Replicas {
     }
 
     /// What the replicas of a token have, which are those of all that the command asks for.
-    async fn read_until(
+    pub(super) async fn read_until(
         &self,
         command: &ReadCommand,
         token: Token,
@@ -384,20 +356,8 @@ pub(super) fn lacking(
 /// A replica that takes what it lacks is not late before, however fast it reads: it may have to sync its log.
 const REPAIR_LATE: Duration = Duration::from_millis(50);
 
-/// So many keys of one statement are read at the same time.
-const KEYS_AT_ONCE: usize = 16;
-
-/// The keys of a statement share what its page may take: a row that is too large for the share of one needs as much for
-/// each of them.
-fn of_all_keys(error: ReplicaError, key_count: usize) -> ReplicaError {
-    match is_row_too_large(&error) {
-        true => ReplicaError::Coordinator(of_all(error.into(), key_count)),
-        false => error,
-    }
-}
-
 /// Is there a row for which the page has no room?
-fn is_row_too_large(error: &ReplicaError) -> bool {
+pub(super) fn is_row_too_large(error: &ReplicaError) -> bool {
     match error {
         ReplicaError::Coordinator(CoordinatorError::Storage(StorageError::RowTooLarge { .. })) => true,
         ReplicaError::ReadFailure { failures, .. } => {
