@@ -139,7 +139,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "ring-operations",
-        options: "[python] [java4] [go] [node] [--count N] [--every SECONDS] [--short] [--install]",
+        options: "[python] [java4] [go] [node] [--seconds N] [--every SECONDS] [--short] [--install]",
         about: "stock drivers ask again under operation ids while nodes are killed: all must be done once",
         run: ring::operations::run,
     },

@@ -23,8 +23,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 public final class Operations {
   static final String KEYSPACE = "operations_java4";
   static final int WORKERS = 16;
-  static final int SHARE =
-      Integer.parseInt(System.getenv().getOrDefault("PERISTYLE_OPERATIONS", "1000")) / WORKERS;
+  static final double SECONDS = Double.parseDouble(System.getenv().getOrDefault("PERISTYLE_SECONDS", "5"));
   /** An id is good for five minutes. */
   static final Duration PATIENCE = Duration.ofMinutes(2);
 
@@ -97,29 +96,34 @@ public final class Operations {
     }
   }
 
-  Void work(int worker) throws InterruptedException {
+  /** Counts visits, and up the version of an account that nobody else changes; returns how often. */
+  int work(int worker) throws InterruptedException {
     String name = "account " + worker;
     mustApply(begin.bind(name), name);
-    for (int version = 1; version <= SHARE; version++) {
+    long end = System.nanoTime() + (long) (1e9 * SECONDS);
+    int version = 0;
+    while (System.nanoTime() < end) {
+      version++;
       untilAnswered(count.bind());
       mustApply(change.bind(version, name, version - 1), name + ", version " + version);
     }
-    return null;
+    return version;
   }
 
   void run() throws Exception {
     ExecutorService threads = Executors.newFixedThreadPool(WORKERS);
-    List<Future<Void>> working = new ArrayList<>();
+    List<Future<Integer>> working = new ArrayList<>();
     for (int worker = 0; worker < WORKERS; worker++) {
       int number = worker;
       working.add(threads.submit(() -> work(number)));
     }
-    for (Future<Void> one : working) {
-      one.get();
+    long wanted = 0;
+    for (Future<Integer> one : working) {
+      wanted += one.get();
     }
     threads.shutdown();
     PreparedStatement read = session.prepare("SELECT count FROM " + KEYSPACE + ".visits WHERE page = 'front'");
-    long counted = untilAnswered(read.bind()).one().getLong(0), wanted = (long) SHARE * WORKERS;
+    long counted = untilAnswered(read.bind()).one().getLong(0);
     if (counted != wanted) {
       throw new IllegalStateException(counted + " visits instead of " + wanted);
     }

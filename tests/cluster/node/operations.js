@@ -6,7 +6,7 @@ const { setTimeout: sleep } = require('timers/promises');
 const { Client, policies, types } = require('cassandra-driver');
 
 const KEYSPACE = 'operations_node';
-const COUNT = Number(process.env.PERISTYLE_OPERATIONS || 1000);
+const SECONDS = Number(process.env.PERISTYLE_SECONDS || 5);
 const WORKERS = 16;
 // An id is good for five minutes.
 const PATIENCE_MS = 120_000;
@@ -49,14 +49,19 @@ async function change(client, text, values) {
   if (!result.wasApplied()) throw new Error(`${text} ${values}: ${JSON.stringify(result.rows)}`);
 }
 
+/** Counts visits, and up the version of an account that nobody else changes; returns how often. */
 async function work(client, worker) {
   const name = `account ${worker}`;
   await change(client, `INSERT INTO ${KEYSPACE}.accounts (name, version) VALUES (?, 0) IF NOT EXISTS`, [name]);
-  for (let version = 1; version <= Math.floor(COUNT / WORKERS); version++) {
+  const end = Date.now() + 1000 * SECONDS;
+  let version = 0;
+  while (Date.now() < end) {
+    version++;
     await untilAnswered(client, `UPDATE ${KEYSPACE}.visits SET count = count + 1 WHERE page = 'front'`);
     const text = `UPDATE ${KEYSPACE}.accounts SET version = ? WHERE name = ? IF version = ?`;
     await change(client, text, [version, name, version - 1]);
   }
+  return version;
 }
 
 async function main() {
@@ -67,9 +72,9 @@ async function main() {
   await plain(`CREATE TABLE ${KEYSPACE}.visits (page text PRIMARY KEY, count counter)`);
   await plain(`CREATE TABLE ${KEYSPACE}.accounts (name text PRIMARY KEY, version int)`);
   console.log('ready');
-  await Promise.all([...Array(WORKERS).keys()].map(worker => work(client, worker)));
+  const versions = await Promise.all([...Array(WORKERS).keys()].map(worker => work(client, worker)));
   const read = await untilAnswered(client, `SELECT count FROM ${KEYSPACE}.visits WHERE page = 'front'`);
-  const counted = read.first().count.toNumber(), wanted = WORKERS * Math.floor(COUNT / WORKERS);
+  const counted = read.first().count.toNumber(), wanted = versions.reduce((sum, version) => sum + version);
   if (counted !== wanted) throw new Error(`${counted} visits instead of ${wanted}`);
   console.log(`ok: ${2 * counted} operations, each done once; ${repeats} were asked again by the application`);
   await client.shutdown();

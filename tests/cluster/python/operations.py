@@ -1,9 +1,9 @@
 """Requests with ids while nodes are killed, by the Python driver: each is done once. See docs/operation-ids.md."""
 
 import os
-import threading
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 from cassandra import ConsistencyLevel, DriverException
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
@@ -16,7 +16,7 @@ from cassandra.policies import (
 from cassandra.protocol import ErrorMessage
 
 HOST, PORT = os.environ.get("PERISTYLE_ADDRESS", "127.0.0.1:9042").rsplit(":", 1)
-COUNT = int(os.environ.get("PERISTYLE_OPERATIONS", "1000"))
+SECONDS = float(os.environ.get("PERISTYLE_SECONDS", "5"))
 KEYSPACE = "operations_python"
 WORKERS = 16
 # An id is good for five minutes.
@@ -52,19 +52,22 @@ def prepare(session, text):
 
 
 def work(session, worker, failures):
+    """Counts visits for some seconds, and up the version of an account that nobody else changes; returns how often."""
     count = prepare(session, "UPDATE visits SET count = count + 1 WHERE page = 'front'")
     begin = prepare(session, "INSERT INTO accounts (name, version) VALUES (?, 0) IF NOT EXISTS")
     change = prepare(session, "UPDATE accounts SET version = ? WHERE name = ? IF version = ?")
-    name = f"account {worker}"
+    name, version, end = f"account {worker}", 0, time.time() + SECONDS
     try:
         results = [until_answered(session, begin, (name,)).one()]
-        for version in range(1, COUNT // WORKERS + 1):
+        while time.time() < end:
+            version += 1
             until_answered(session, count, ())
             # Nobody else changes it: a refusal would be against our own change.
             results.append(until_answered(session, change, (version, name, version - 1)).one())
         failures += [f"{name}: {result}" for result in results if not result.applied]
     except Exception as error:
         failures.append(f"{name}: {error!r}")
+    return version
 
 
 def main():
@@ -89,16 +92,12 @@ def main():
     session.execute("CREATE TABLE accounts (name text PRIMARY KEY, version int)")
     print("ready", flush=True)
     failures = []
-    workers = [threading.Thread(target=work, args=(session, worker, failures)) for worker in range(WORKERS)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    share = COUNT // WORKERS
+    with ThreadPoolExecutor(WORKERS) as workers:
+        wanted = sum(workers.map(lambda worker: work(session, worker, failures), range(WORKERS)))
     read = prepare(session, "SELECT count FROM visits WHERE page = 'front'")
     counted = until_answered(session, read, ()).one().count
-    if counted != share * WORKERS:
-        failures.append(f"{counted} visits instead of {share * WORKERS}")
+    if counted != wanted:
+        failures.append(f"{counted} visits instead of {wanted}")
     if failures:
         raise SystemExit("failed: " + "; ".join(failures))
     print(f"ok: {2 * counted} operations, each done once; {len(repeats)} were asked again by the application")

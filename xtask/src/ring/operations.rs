@@ -52,18 +52,18 @@ fn python() -> Command {
     command
 }
 
-/// How much is asked, and how often a node is killed.
+/// How long is asked, and how often a node is killed.
 #[derive(Clone, Copy)]
 struct Amount {
-    count: u64,
+    seconds: f64,
     every: Duration,
 }
 
 /// Runs the programs named, or all.
 pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
-    arguments.only(&["count", "every", "short", "install"])?;
+    arguments.only(&["seconds", "every", "short", "install"])?;
     let is_short = arguments.flag("short");
-    let count = arguments.value("count", if is_short { 6_000 } else { 50_000 })?;
+    let seconds = arguments.value("seconds", if is_short { 6.0 } else { 60.0 })?;
     let every = Duration::from_secs_f64(arguments.value("every", if is_short { 1.0 } else { 5.0 })?);
     let names = &arguments.positional;
     if let Some(name) = names.iter().find(|name| PROGRAMS.iter().all(|program| program.name != **name)) {
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
             continue;
         }
         println!("--- {}", program.name);
-        tally += match run_with_ring(program, Amount { count, every }) {
+        tally += match run_with_ring(program, Amount { seconds, every }) {
             Ok(kill_count) => {
                 println!("{kill_count} nodes were killed meanwhile");
                 Tally::PASS
@@ -94,12 +94,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
 }
 
 /// Lets a program work while nodes are killed; so many were.
-fn run_with_ring(program: &Program, Amount { count, every }: Amount) -> Result<u64, Failure> {
+fn run_with_ring(program: &Program, Amount { seconds, every }: Amount) -> Result<u64, Failure> {
     let folder = fresh_folder(&format!("ring-operations/{}", program.name))?;
     let ring = Ring::start(&folder.join("cluster"), PORTS, &[])?;
     let mut command = (program.command)();
     command.env("PERISTYLE_ADDRESS", ring.address(HOSTS[0]));
-    command.env("PERISTYLE_OPERATIONS", count.to_string());
+    command.env("PERISTYLE_SECONDS", seconds.to_string());
     let mut program = Running::start_ready(&mut command)?;
     let mut kill_count = 0;
     let status = loop {

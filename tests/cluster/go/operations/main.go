@@ -33,18 +33,19 @@ func main() {
 		must(session.Query(text).Exec())
 	}
 	fmt.Println("ready")
-	share := number("PERISTYLE_OPERATIONS", 1000) / workers
+	end := time.Now().Add(seconds())
+	var wanted atomic.Int64
 	var working sync.WaitGroup
 	for worker := range workers {
-		working.Go(func() { work(session, fmt.Sprintf("account %d", worker), share) })
+		working.Go(func() { wanted.Add(work(session, fmt.Sprintf("account %d", worker), end)) })
 	}
 	working.Wait()
 	var counted int64
 	untilAnswered(func() error {
 		return session.Query("SELECT count FROM " + keyspace + ".visits WHERE page = 'front'").Scan(&counted)
 	})
-	if counted != int64(share*workers) {
-		fail("%d visits instead of %d", counted, share*workers)
+	if counted != wanted.Load() {
+		fail("%d visits instead of %d", counted, wanted.Load())
 	}
 	fmt.Printf("ok: %d operations, each done once; %d were asked again by the application\n", 2*counted, repeats.Load())
 }
@@ -65,14 +66,17 @@ func connect() *gocql.Session {
 	return session
 }
 
-// work counts visits, and up the version of an account that nobody else changes.
-func work(session *gocql.Session, name string, share int) {
+// work counts visits, and up the version of an account that nobody else changes; it returns how often.
+func work(session *gocql.Session, name string, end time.Time) int64 {
 	change(session, "INSERT INTO "+keyspace+".accounts (name, version) VALUES (?, 0) IF NOT EXISTS", name)
-	for version := 1; version <= share; version++ {
+	version := int64(0)
+	for time.Now().Before(end) {
+		version++
 		count := named(session.Query("UPDATE " + keyspace + ".visits SET count = count + 1 WHERE page = 'front'"))
 		untilAnswered(count.Exec)
 		change(session, "UPDATE "+keyspace+".accounts SET version = ? WHERE name = ? IF version = ?", version, name, version-1)
 	}
+	return version
 }
 
 // change must be applied: a refusal would be against our own change.
@@ -109,11 +113,11 @@ func untilAnswered(ask func() error) {
 	}
 }
 
-func number(variable string, otherwise int) int {
-	if value, err := strconv.Atoi(os.Getenv(variable)); err == nil {
-		return value
+func seconds() time.Duration {
+	if value, err := strconv.ParseFloat(os.Getenv("PERISTYLE_SECONDS"), 64); err == nil {
+		return time.Duration(value * float64(time.Second))
 	}
-	return otherwise
+	return 5 * time.Second
 }
 
 func must(err error) {
