@@ -13,8 +13,8 @@ use crate::comparison::{Comparison, Contender, compare};
 use crate::engine::Watch;
 use crate::error::LabError;
 use crate::manifest::{Pace, Plan, VERSION, check_version};
-use crate::profile::Servers;
 use crate::search::closed_loop_rate;
+use crate::servers::Servers;
 
 /// What is studied, in words.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ pub struct StudyManifest {
     pub version: u32,
     /// What was studied.
     pub subject: Subject,
-    /// The servers that it wanted.
+    /// What was started of each kind.
     pub servers: Servers,
     /// Its parts, with the paces that were found.
     pub parts: Vec<Part>,

@@ -1,6 +1,7 @@
 //! The Last Pickle, "Compression with mixed workloads" (2018): the size of compressed chunks, and what reads cost.
 
 use super::{Profile, Repeated, Scale, Servers, sentences, set};
+use crate::report::words::several;
 use crate::study::{Offer, Part, Subject};
 
 pub(super) const PROFILE: Profile = Profile {
@@ -44,8 +45,9 @@ fn make(scale: &Scale<'_>) -> Repeated {
             ]),
             scaled: vec![
                 format!(
-                    "{row_count} values of {value_bytes} bytes, where the article had 10,000,000 of 100 to 200: twice the \
+                    "{} of {value_bytes} bytes, where the article had 10,000,000 of 100 to 200: twice the \
                      {} MB of memory that servers are given, page cache included.",
+                    several(row_count, "value"),
                     memory_bytes >> 20
                 ),
                 "A closed loop; the article's was one of four threads with many requests under way, too."
@@ -54,7 +56,7 @@ fn make(scale: &Scale<'_>) -> Repeated {
             ],
             price: None,
         },
-        servers: Servers { node_count: 1, memory_bytes: Some(memory_bytes) },
+        servers: Servers::nodes(1).within(memory_bytes),
         parts: SIZES_KB.map(part).to_vec(),
     }
 }

@@ -2,6 +2,7 @@
 //! that do not.
 
 use super::{Profile, Repeated, Scale, Servers, sentences};
+use crate::report::words::{count, several};
 use crate::study::{Offer, Part, Subject};
 
 pub(super) const PROFILE: Profile = Profile {
@@ -56,18 +57,19 @@ fn make(scale: &Scale<'_>) -> Repeated {
             ]),
             scaled: vec![
                 format!(
-                    "{} and {} rows of 1 KB for {} MB of memory, page cache included; the article had 40 million and a \
-                     billion.",
-                    rows[0].2,
-                    rows[1].2,
+                    "{} and {} of 1 KB for {} MB of memory, page cache included; the article had 40 million and a billion.",
+                    count(rows[0].2),
+                    several(rows[1].2, "row"),
                     memory_bytes >> 20
                 ),
-                "20 seconds at a time, where the article had 15 minutes; five times, of which two are dropped, as there."
-                    .to_owned(),
+                format!(
+                    "{} seconds at a time, where the article had 15 minutes five times and dropped two.",
+                    scale.seconds(20.0)
+                ),
             ],
             price: None,
         },
-        servers: Servers { node_count: 1, memory_bytes: Some(memory_bytes) },
+        servers: Servers::nodes(1).within(memory_bytes),
         parts: parts.collect(),
     }
 }

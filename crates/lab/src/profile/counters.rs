@@ -2,6 +2,7 @@
 
 use super::{Profile, Repeated, Scale, Servers, replicas, sentences};
 use crate::disturbance::{Act, Disturbance};
+use crate::report::words::several;
 use crate::study::{Offer, Part, Subject};
 
 pub(super) const PROFILE: Profile = Profile {
@@ -12,9 +13,10 @@ pub(super) const PROFILE: Profile = Profile {
 };
 
 fn make(scale: &Scale<'_>) -> Repeated {
+    let row_count = scale.rows(10_000);
     let part = |name: &str, about: &str, disturbances: &[(f64, Act)]| {
         let mut plan = scale.plan("counters");
-        plan.row_count = scale.rows(10_000);
+        plan.row_count = row_count;
         plan.keyspace = format!("bench_{name}");
         plan.replication = replicas(3);
         plan.consistency = "QUORUM".to_owned();
@@ -39,14 +41,15 @@ fn make(scale: &Scale<'_>) -> Repeated {
                 "\"Never use them\": they break idempotence and read before they write.",
                 "100,000 increments with timeouts and retries became 100,064.",
             ]),
-            scaled: sentences(&[
+            scaled: vec![
                 "The client repeats nothing: an increment that failed may have been counted or not, and counters may lie \
-                 between both; outside of that they are wrong.",
-                "10,000 counters, uniform.",
-            ]),
+                 between both; outside of that they are wrong."
+                    .to_owned(),
+                format!("{}, uniform.", several(row_count, "counter")),
+            ],
             price: None,
         },
-        servers: Servers { node_count: 3, memory_bytes: None },
+        servers: Servers::nodes(3),
         parts: vec![
             part("quiet", "QUORUM of three, all nodes well", &[]),
             part("killed", "the same, a node killed for 20 seconds", &[(10.0, Act::Kill(3)), (30.0, Act::Start(3))]),

@@ -51,7 +51,7 @@ fn make(scale: &Scale<'_>) -> Repeated {
             ]),
             price: None,
         },
-        servers: Servers { node_count: 3, memory_bytes: None },
+        servers: Servers::nodes(3),
         parts,
     }
 }

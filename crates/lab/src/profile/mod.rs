@@ -18,11 +18,10 @@ mod ycsb;
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::LabError;
 use crate::manifest::{DEFAULT_TIMEOUT_S, Machine, Pace, Plan};
 use crate::process::machine;
+use crate::servers::Servers;
 use crate::session::check;
 use crate::study::{Part, Subject};
 
@@ -47,15 +46,6 @@ pub struct Repeated {
     pub servers: Servers,
     /// What is run.
     pub parts: Vec<Part>,
-}
-
-/// What servers a profile wants, if they are started for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Servers {
-    /// How many nodes.
-    pub node_count: usize,
-    /// Memory of all of them together; as much as they take, if none.
-    pub memory_bytes: Option<u64>,
 }
 
 /// What a user wants otherwise than a profile has it.
@@ -120,6 +110,12 @@ impl Profile {
             )));
         }
         let mut repeated = (self.make)(&Scale { machine: machine(), wishes, settings: self.settings });
+        if let Some(rows) = wishes.row_count
+            && repeated.parts.iter().all(|part| part.plan.row_count != rows)
+        {
+            let words = self.setting_words();
+            return Err(LabError::Plan(format!("{} has rows by its settings: {words}", self.name)));
+        }
         for part in &mut repeated.parts {
             wishes.apply_to(&mut part.plan);
             part.plan = part.plan.clone().completed()?;
@@ -171,6 +167,11 @@ impl Scale<'_> {
     /// Rows, unless the user wants other ones.
     fn rows(&self, count: u64) -> u64 {
         self.wishes.row_count.unwrap_or(count)
+    }
+
+    /// Seconds of each measurement, unless the user wants others.
+    fn seconds(&self, seconds: f64) -> f64 {
+        self.wishes.measured_s.unwrap_or(seconds)
     }
 
     /// A plan to begin with: a closed loop, three times 20 seconds, the nodes to be filled in.
@@ -253,5 +254,8 @@ mod tests {
         wishes.settings.insert("colour".to_owned(), 1);
         let refused = profile("ycsb").unwrap().repeated(&wishes).unwrap_err().to_string();
         assert!(refused.contains("no setting 'colour'"), "{refused}");
+        let wishes = Wishes { row_count: Some(1000), ..Wishes::default() };
+        let refused = profile("cloudera-ycsb").unwrap().repeated(&wishes).unwrap_err().to_string();
+        assert!(refused.contains("rows by its settings"), "{refused}");
     }
 }

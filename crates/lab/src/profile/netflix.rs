@@ -59,7 +59,7 @@ fn make(scale: &Scale<'_>) -> Repeated {
                 words: format!("{cores} processors of i2.xlarge at the article's $0.852 an hour for four"),
             }),
         },
-        servers: Servers { node_count: 3, memory_bytes: None },
+        servers: Servers::nodes(3),
         parts: vec![
             part("write-one", "writes at ONE", "stress-write", "ONE", ARTICLE_WRITERS, false),
             part("write-quorum", "writes at LOCAL_QUORUM", "stress-write", "LOCAL_QUORUM", ARTICLE_WRITERS, false),

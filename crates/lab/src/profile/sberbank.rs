@@ -2,6 +2,7 @@
 
 use super::{Profile, Repeated, Scale, Servers, replicas, sentences};
 use crate::manifest::{Pace, Plan};
+use crate::report::words::several;
 use crate::study::{Offer, Part, Subject};
 
 pub(super) const PROFILE: Profile = Profile {
@@ -17,11 +18,11 @@ const WRITES: [(u16, &str); 4] = [(1, "ALL"), (3, "ALL"), (3, "QUORUM"), (3, "ON
 
 fn make(scale: &Scale<'_>) -> Repeated {
     let (tables, streams) = (scale.setting("tables").clamp(1, 64), scale.setting("streams").clamp(1, 10_000));
-    let value_bytes = scale.setting("value-bytes");
+    let (value_bytes, row_count) = (scale.setting("value-bytes"), scale.rows(200_000));
     let part = |kind: &str, replica_count: u16, level: &str, batch: u64, loads: bool| {
         let workload = format!("sberbank-{kind}");
         let plan = Plan {
-            row_count: scale.rows(200_000),
+            row_count,
             keyspace: format!("bench_rf{replica_count}"),
             replication: replicas(replica_count),
             consistency: level.to_owned(),
@@ -64,7 +65,7 @@ fn make(scale: &Scale<'_>) -> Repeated {
                     "{tables} tables with {streams} streams each in a closed loop, values of {value_bytes} bytes: \
                      --set tables=8, streams=100 and value-bytes=10 are the article's other ones."
                 ),
-                "200,000 rows in each table, where the article had five million.".to_owned(),
+                format!("{} in each table, where the article had five million.", several(row_count, "row")),
                 "Here an operation is a batch or a list, and its latency is that of the whole: to have rows/s, multiply the \
                  rate by the rows of a batch. Nothing is divided."
                     .to_owned(),
@@ -72,7 +73,7 @@ fn make(scale: &Scale<'_>) -> Repeated {
             ],
             price: None,
         },
-        servers: Servers { node_count: 3, memory_bytes: None },
+        servers: Servers::nodes(3),
         parts,
     }
 }

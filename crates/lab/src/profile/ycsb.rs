@@ -1,6 +1,7 @@
 //! The table that everybody shows first: YCSB's mixes A to F, and updates alone.
 
 use super::{Profile, Repeated, Scale, Servers, sentences};
+use crate::report::words::several;
 use crate::study::{Offer, Part, Subject};
 
 pub(super) const PROFILE: Profile = Profile {
@@ -22,9 +23,10 @@ const MIXES: [(&str, &str); 7] = [
 ];
 
 fn make(scale: &Scale<'_>) -> Repeated {
+    let row_count = scale.rows(100_000);
     let part = |(index, (name, about)): (usize, &(&str, &str))| {
         let mut plan = scale.plan(&format!("ycsb-{name}"));
-        plan.row_count = scale.rows(100_000);
+        plan.row_count = row_count;
         Part {
             name: (*name).to_owned(),
             about: (*about).to_owned(),
@@ -39,14 +41,15 @@ fn make(scale: &Scale<'_>) -> Repeated {
             title: "YCSB's standard mixes".to_owned(),
             source: "https://github.com/brianfrankcooper/YCSB/wiki/Core-Workloads".to_owned(),
             claims: sentences(&["YCSB names the mixes, keys and distributions, and no figures."]),
-            scaled: sentences(&[
+            scaled: vec![
                 "YCSB's loop is closed; here each mix is offered in an open loop, at half of what the slowest server \
-                 bears in a closed one, so that all servers do the same work.",
-                "100,000 rows of 1 KB fit into the caches: see the profile cloudera-ycsb for those that do not.",
-            ]),
+                 bears in a closed one, so that all servers do the same work."
+                    .to_owned(),
+                format!("{} of 1 KB: see the profile cloudera-ycsb for caches.", several(row_count, "row")),
+            ],
             price: None,
         },
-        servers: Servers { node_count: 1, memory_bytes: None },
+        servers: Servers::nodes(1),
         parts: MIXES.iter().enumerate().map(part).collect(),
     }
 }

@@ -28,7 +28,7 @@ mod study;
 pub(crate) mod summary;
 mod text;
 mod timeline;
-mod words;
+pub(crate) mod words;
 
 pub use csv::csv;
 pub use digest::digest;

@@ -1,7 +1,7 @@
 //! How figures are written: three digits that count, and always a unit.
 
 /// With a comma between thousands.
-pub(super) fn count(count: u64) -> String {
+pub(crate) fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -14,7 +14,7 @@ pub(super) fn count(count: u64) -> String {
 }
 
 /// A number of something, with a noun that takes an `s`.
-pub(super) fn several(number: u64, noun: &str) -> String {
+pub(crate) fn several(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::CommitLogSync;
+use lab::CommitLogSync;
+
 use super::PeerWish;
 use super::error::PeerError;
 use super::keeper::{Keeper, Server};

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use lab::{Act, Contender, Disturbance, LabError, Plan, Preparation, Servers};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use lab::{Act, CommitLogSync, Contender, Disturbance, LabError, Plan, Preparation, Servers};
 
 use super::kind::PeerKind;
 use super::ports::{NODE_COUNT_MAX, first_port_of_this_process};
-use super::{CommitLogSync, Peer, PeerWish};
+use super::{Peer, PeerWish};
 
 /// Which servers are started, and how.
 #[derive(Args, Clone, Debug)]
@@ -24,9 +25,10 @@ pub(in crate::bench) struct PeerArguments {
     /// wants]
     #[arg(long = "peer-memory", value_name = "SIZE", value_parser = size, requires = "kinds")]
     memory_bytes: Option<u64>,
-    /// When servers that are started acknowledge a write
-    #[arg(long = "peer-sync", value_name = "WHEN", default_value = "periodic", requires = "kinds")]
-    commit_log_sync: CommitLogSync,
+    /// When servers that are started acknowledge a write: periodic is at once, and a power cut may lose the last
+    /// seconds; batch is when it is on disk [default: periodic]
+    #[arg(long = "peer-sync", value_name = "WHEN", value_parser = sync_parser(), requires = "kinds")]
+    commit_log_sync: Option<CommitLogSync>,
 }
 
 /// A size with its unit.
@@ -36,6 +38,14 @@ fn size(text: &str) -> Result<u64, String> {
     Ok(config.memory_bytes())
 }
 
+/// Takes what servers call it.
+fn sync_parser() -> impl TypedValueParser<Value = CommitLogSync> {
+    PossibleValuesParser::new(CommitLogSync::ALL.map(CommitLogSync::name)).map(|name| {
+        let named = CommitLogSync::ALL.into_iter().find(|sync| sync.name() == name);
+        named.expect("only their names are possible")
+    })
+}
+
 impl PeerArguments {
     /// As a profile wants the servers, where nobody has said otherwise.
     pub(in crate::bench) fn fitted_to(&self, servers: Servers) -> PeerArguments {
@@ -43,13 +53,18 @@ impl PeerArguments {
         PeerArguments {
             node_count: self.node_count.or(Some(node_count)),
             memory_bytes: self.memory_bytes.or(servers.memory_bytes),
+            commit_log_sync: self.commit_log_sync.or(servers.commit_log_sync),
             ..self.clone()
         }
     }
 
     /// What is started of each kind.
     pub(in crate::bench) fn servers(&self) -> Servers {
-        Servers { node_count: self.node_count(), memory_bytes: self.memory_bytes }
+        Servers {
+            node_count: self.node_count(),
+            memory_bytes: self.memory_bytes,
+            commit_log_sync: self.commit_log_sync,
+        }
     }
 
     /// Servers of these kinds.
@@ -131,7 +146,7 @@ impl PeerArguments {
         let wanted = PeerWish {
             node_count: self.node_count(),
             memory_bytes: self.memory_bytes,
-            commit_log_sync: self.commit_log_sync,
+            commit_log_sync: self.commit_log_sync.unwrap_or_default(),
             first_port: first_port_of_this_process(),
         };
         let folder = PathBuf::from(format!("bench-peer-{}-{}", std::process::id(), kind.name()));

@@ -30,7 +30,7 @@ mod ring;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use lab::{Hand, LabError};
+use lab::{CommitLogSync, Hand, LabError};
 
 pub(super) use arguments::PeerArguments;
 use error::PeerError;
@@ -50,25 +50,6 @@ pub(super) struct PeerWish {
     pub(super) commit_log_sync: CommitLogSync,
     /// Ports are looked for from here on.
     pub(super) first_port: u16,
-}
-
-/// When a write is acknowledged: before it is on disk, as Cassandra does by default, or not.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CommitLogSync {
-    /// At once; a power cut may lose the last seconds
-    Periodic,
-    /// When it is on disk
-    Batch,
-}
-
-impl CommitLogSync {
-    /// As all servers call it.
-    fn name(self) -> &'static str {
-        match self {
-            CommitLogSync::Periodic => "periodic",
-            CommitLogSync::Batch => "batch",
-        }
-    }
 }
 
 /// All that were started by this process and may be there still.

@@ -100,8 +100,9 @@ fn servers(place: &Place) -> Result<Vec<Server>, PeerError> {
 
 #[cfg(test)]
 mod tests {
+    use lab::CommitLogSync;
+
     use super::*;
-    use crate::bench::peer::CommitLogSync;
 
     #[test]
     fn nodes_are_told_of_less_than_they_may_have() {

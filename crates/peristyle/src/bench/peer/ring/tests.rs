@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use lab::CommitLogSync;
+
 use super::*;
+use crate::bench::peer::Peer;
 use crate::bench::peer::kind::PeerKind;
-use crate::bench::peer::{CommitLogSync, Peer};
 use crate::cluster::ProcessId;
 
 fn start(node_count: usize, folder: &std::path::Path) -> Result<Peer, String> {
