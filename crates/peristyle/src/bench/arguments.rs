@@ -84,15 +84,15 @@ pub(crate) struct PlanArguments {
     /// Threads of the client [default: 1]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Consistency level of reads and writes
-    #[arg(long, value_name = "LEVEL", default_value = "QUORUM")]
-    consistency: String,
-    /// Replicas of each row in each data centre, of a keyspace that is not there yet
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    replication_factor: u16,
-    /// Keyspace of the workload's tables
-    #[arg(long, value_name = "NAME", default_value = "bench")]
-    keyspace: String,
+    /// Consistency level of reads and writes [default: QUORUM]
+    #[arg(long, value_name = "LEVEL")]
+    consistency: Option<String>,
+    /// Replicas of each row in each data centre, of a keyspace that is not there yet [default: 1]
+    #[arg(long, value_name = "N")]
+    replication_factor: Option<u16>,
+    /// Keyspace of the workload's tables [default: bench]
+    #[arg(long, value_name = "NAME")]
+    keyspace: Option<String>,
     /// A setting of the workload; YCSB's have fields=10, field-bytes=100, scan-rows=100,
     /// distribution=zipfian|true-zipfian|latest|uniform
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
@@ -100,9 +100,9 @@ pub(crate) struct PlanArguments {
     /// All that is chosen by chance follows from it [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// End the run when a larger part of the operations fails
-    #[arg(long, value_name = "PART", default_value_t = 0.01)]
-    errors_max: f64,
+    /// End the run when a larger part of the operations fails [default: 0.01]
+    #[arg(long, value_name = "PART")]
+    errors_max: Option<f64>,
     /// An operation that is not answered so long has failed, with its unit: 5s, 500ms
     #[arg(long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
@@ -217,15 +217,15 @@ impl PlanArguments {
     pub(crate) fn plan(&self) -> Plan {
         let replication = format!(
             "{{'class': 'NetworkTopologyStrategy', 'replication_factor': {}}}",
-            self.replication_factor
+            self.replication_factor.unwrap_or(1)
         );
         Plan {
             workload: self.workload.clone(),
             settings: self.settings.iter().cloned().collect::<BTreeMap<_, _>>(),
             nodes: vec![format!("127.0.0.1:{DEFAULT_PORT}")],
-            keyspace: self.keyspace.clone(),
+            keyspace: self.keyspace.clone().unwrap_or_else(|| "bench".to_owned()),
             replication,
-            consistency: self.consistency.to_uppercase(),
+            consistency: self.consistency.as_deref().unwrap_or("QUORUM").to_uppercase(),
             row_count: self.rows,
             pace: match self.rate {
                 Some(rate) => Pace::Open { rate },
@@ -238,7 +238,7 @@ impl PlanArguments {
             repetition_count: self.repetitions.unwrap_or(3),
             dropped_count: self.drop.unwrap_or(0),
             seed: self.seed.unwrap_or(1),
-            error_part_max: self.errors_max,
+            error_part_max: self.errors_max.unwrap_or(0.01),
             disturbances: self.disturbances.clone(),
             timeout_s: self.timeout.map_or(lab::DEFAULT_TIMEOUT_S, |timeout| timeout.as_secs_f64()),
             script: None,
@@ -251,9 +251,11 @@ impl PlanArguments {
     /// A setting is no whole number, or something was said that a profile says itself.
     pub(crate) fn profile(&self) -> Result<Option<(&'static Profile, Wishes)>, LabError> {
         let Some(profile) = lab::profile(&self.workload) else { return Ok(None) };
-        if !self.has_no_pace() || !self.disturbances.is_empty() || self.timeout.is_some() {
-            let name = profile.name;
-            return Err(LabError::Plan(format!("{name} has paces, times and disturbances of its own")));
+        if let Some(word) = self.of_plans_alone() {
+            return Err(LabError::Plan(format!(
+                "--{word} is not for profiles: {} says that itself",
+                profile.name
+            )));
         }
         let number = |(name, value): &(String, String)| match value.parse::<u64>() {
             Ok(number) => Ok((name.clone(), number)),
@@ -273,6 +275,21 @@ impl PlanArguments {
             settings: self.settings.iter().map(number).collect::<Result<_, _>>()?,
         };
         Ok(Some((profile, wishes)))
+    }
+
+    /// The first word that was said of what a profile says itself.
+    fn of_plans_alone(&self) -> Option<&'static str> {
+        let words = [
+            ("rate", self.rate.is_some()),
+            ("in-flight", self.in_flight.is_some()),
+            ("consistency", self.consistency.is_some()),
+            ("replication-factor", self.replication_factor.is_some()),
+            ("keyspace", self.keyspace.is_some()),
+            ("errors-max", self.errors_max.is_some()),
+            ("timeout", self.timeout.is_some()),
+            ("at", !self.disturbances.is_empty()),
+        ];
+        words.iter().find_map(|(word, is_said)| is_said.then_some(*word))
     }
 
     /// Was nothing said about how operations are begun?
@@ -297,6 +314,20 @@ impl Elsewhere {
             (false, _) => Some(nodes),
         }
         .map(|nodes| Contender { name: "server".to_owned(), nodes, preparation: self.preparation() })
+    }
+
+    /// The nodes that were named for a study of so many servers that ran already.
+    ///
+    /// # Errors
+    /// Which of them they are of can not be told.
+    pub(crate) fn nodes_instead(&self, server_count: usize) -> Result<Option<Vec<String>>, LabError> {
+        let nodes = Elsewhere::nodes(&self.target);
+        match (nodes.is_empty(), server_count) {
+            (true, _) => Ok(None),
+            (false, 1) => Ok(Some(nodes)),
+            (false, 0) => Err(LabError::Plan("--target: all servers of this study are started".to_owned())),
+            (false, _) => Err(LabError::Plan("--target: this study is of several servers".to_owned())),
+        }
     }
 
     fn nodes(named: &[String]) -> Vec<String> {

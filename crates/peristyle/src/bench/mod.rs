@@ -28,6 +28,7 @@ use lab::{
     LabError, Limit, Offer, Pace, Part, Plan, Preparation, Profile, Repetition, Results, Servers, Subject,
     Watch, Wishes,
 };
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cqlsh::with_causes;
 use arguments::{CompareArguments, Elsewhere, RunArguments, TRIAL_IN_FLIGHT};
@@ -193,7 +194,7 @@ fn compare(arguments: &CompareArguments) -> Result<bool, LabError> {
             let subject = Subject { name: plan.workload.clone(), ..Subject::default() };
             let part = Part { name: plan.workload.clone(), about: String::new(), plan, loads: true, offer };
             // As many nodes as the command line says.
-            let servers = Servers { node_count: 1, memory_bytes: None };
+            let servers = Servers::nodes(1);
             Asked {
                 subject,
                 servers,
@@ -256,13 +257,22 @@ fn report(results: &Results, load: Option<&Repetition>, folder: &Path) -> Result
     Ok(())
 }
 
+/// Until somebody wants it to end, at the terminal or by a signal to the process.
+async fn interrupt() -> std::io::Result<()> {
+    let mut terminated = signal(SignalKind::terminate())?;
+    tokio::select! {
+        pressed = tokio::signal::ctrl_c() => pressed,
+        _ = terminated.recv() => Ok(()),
+    }
+}
+
 /// From now on Ctrl-C ends the run; a second one ends the program, and the servers that it has started.
 fn stop_at_interrupt() {
     let wait = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-        runtime.block_on(tokio::signal::ctrl_c())?;
+        runtime.block_on(interrupt())?;
         STOP.store(true, std::sync::atomic::Ordering::Relaxed);
-        runtime.block_on(tokio::signal::ctrl_c())
+        runtime.block_on(interrupt())
     };
     std::thread::spawn(move || match wait() {
         Ok(()) => {

@@ -75,9 +75,10 @@ pub(super) fn repeat(
         true => elsewhere.peers.of_kinds(&before.started)?,
         false => elsewhere.peers.clone(),
     };
-    let contender = |(name, nodes): &(String, Vec<String>)| Contender {
+    let nodes = elsewhere.nodes_instead(before.contenders.len())?;
+    let contender = |(name, known): &(String, Vec<String>)| Contender {
         name: name.clone(),
-        nodes: nodes.clone(),
+        nodes: nodes.as_ref().unwrap_or(known).clone(),
         preparation: elsewhere.preparation(),
     };
     let asked = Asked {
@@ -100,11 +101,16 @@ pub(super) fn repeat(
     }
 }
 
-/// Says part by part whether two studies agree, and whether all do.
+/// Says part by part whether two studies agree, and whether all do: each server that both had, by its name.
 fn tell_agreement(then: &Study, now: &Study) -> bool {
     let mut is_same = true;
     for ((part, now), (_, then)) in now.parts.iter().zip(&then.parts) {
-        for ((name, now), (_, then)) in now.results().zip(then.results()) {
+        for (name, now) in now.results() {
+            let Some((_, then)) = then.results().find(|(other, _)| *other == name) else {
+                println!("{}, {name}: it was not there then", part.name);
+                is_same = false;
+                continue;
+            };
             let agreement = lab::agreement(then, now);
             println!("{}, {name}\n{agreement}", part.name);
             is_same &= agreement.agrees();
