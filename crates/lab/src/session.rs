@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use client::ClientError;
+
 use crate::disturbance::Hand;
 use crate::engine::{self, PassEnd, Watch};
 use crate::error::LabError;
@@ -33,6 +35,26 @@ pub fn run(plan: &Plan, preparation: &Preparation, watch: &mut Watch<'_>) -> Res
         measurement.repeat(watch)?;
     }
     Ok(measurement.finish())
+}
+
+/// A statement that a server refuses.
+pub(crate) struct Refused {
+    pub(crate) statement: String,
+    /// What it says.
+    pub(crate) source: Box<ClientError>,
+}
+
+/// What a server refuses of a plan, if it does: its tables are made, and its statements prepared.
+///
+/// # Errors
+/// The plan makes no sense, or no node answers.
+pub(crate) fn refusal(plan: &Plan, preparation: &Preparation) -> Result<Option<Refused>, LabError> {
+    let mut workload = workload_of(plan)?;
+    match Session::open(plan, &mut *workload, preparation) {
+        Ok(_) => Ok(None),
+        Err(LabError::Statement { statement, source }) => Ok(Some(Refused { statement, source })),
+        Err(error) => Err(error),
+    }
 }
 
 /// A plan under way, repetition by repetition, so that those of several can take turns.

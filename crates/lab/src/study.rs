@@ -15,6 +15,7 @@ use crate::error::LabError;
 use crate::manifest::{Pace, Plan, VERSION, check_version};
 use crate::search::closed_loop_rate;
 use crate::servers::Servers;
+use crate::session::{Refused, refusal};
 
 /// What is studied, in words.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -56,6 +57,26 @@ pub struct Part {
     /// At which pace.
     #[serde(default)]
     pub offer: Offer,
+    /// Not every server has what it needs: one that refuses its statements is left out of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_be_refused: bool,
+    /// Who was left out, and what the server said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<(String, String)>,
+}
+
+impl Part {
+    /// One that all servers can do.
+    pub fn new(
+        name: impl Into<String>,
+        about: impl Into<String>,
+        plan: Plan,
+        loads: bool,
+        offer: Offer,
+    ) -> Part {
+        let (name, about) = (name.into(), about.into());
+        Part { name, about, plan, loads, offer, may_be_refused: false, left_out: Vec::new() }
+    }
 }
 
 /// At which pace a part is run.
@@ -142,7 +163,11 @@ pub fn study(
         tell.begins(part, index + 1, parts.len());
         let mut contenders = contenders.to_vec();
         contenders.iter_mut().for_each(|contender| contender.preparation.loads &= part.loads);
-        let mut part = part.clone();
+        let mut part = Part { left_out: Vec::new(), ..part.clone() };
+        if part.may_be_refused {
+            part.left_out = leave_out(&part.plan, &mut contenders)?;
+            tell.leaves_out(&part);
+        }
         if let Offer::PartOfBorne(share) = part.offer {
             let known = borne.as_ref().filter(|(other, _)| !part.loads && is_same_load(other, &part.plan));
             let rate = match known {
@@ -166,6 +191,9 @@ pub trait Tell {
     /// A part begins: its number, and of how many.
     fn begins(&mut self, part: &Part, number: usize, count: usize);
 
+    /// Some servers were asked whether they can do a part, and those that can not are left out of it.
+    fn leaves_out(&mut self, part: &Part);
+
     /// A part's pace was found: so many operations each second the slowest server bears in a closed loop.
     fn offers(&mut self, part: &Part, borne: f64);
 
@@ -174,6 +202,32 @@ pub trait Tell {
     /// # Errors
     /// What was found can not be kept, and the study ends.
     fn ends(&mut self, part: Part, comparison: Comparison) -> Result<(), LabError>;
+}
+
+/// Leaves out those that refuse the statements of a plan, and tells what they said.
+///
+/// # Errors
+/// One can not be asked, or all refuse.
+fn leave_out(plan: &Plan, contenders: &mut Vec<Contender>) -> Result<Vec<(String, String)>, LabError> {
+    let (mut left_out, mut others) = (Vec::new(), Vec::new());
+    let mut last = None;
+    for contender in contenders.drain(..) {
+        let plan = Plan { nodes: contender.nodes.clone(), ..plan.clone() };
+        match refusal(&plan, &contender.preparation)? {
+            None => others.push(contender),
+            Some(refused) => {
+                left_out.push((contender.name, refused.source.to_string()));
+                last = Some(refused);
+            }
+        }
+    }
+    *contenders = others;
+    match last {
+        Some(Refused { statement, source }) if contenders.is_empty() => {
+            Err(LabError::Statement { statement, source })
+        }
+        _ => Ok(left_out),
+    }
 }
 
 /// Would the same closed loop find the same?

@@ -6,33 +6,32 @@ use crate::study::{Offer, Part, Subject};
 
 pub(super) const PROFILE: Profile = Profile {
     name: "tlp-chunk",
-    about: "The Last Pickle's chunk sizes: 4, 16, 64 and 256 KB, data twice the memory, bytes read from the disk",
+    about: "The Last Pickle's chunk sizes: 4, 16, 64, 256 KB and auto, data twice the memory, bytes read from the disk",
     settings: &[("memory-mb", 1536), ("value-bytes", 1000)],
     make,
 };
 
-const SIZES_KB: [u64; 4] = [4, 16, 64, 256];
+const SIZES_KB: [&str; 4] = ["4", "16", "64", "256"];
+/// Leaves the size to the server; none but ours can do that.
+const AUTO: &str = "auto";
 /// Of the memory that servers are given.
 const DATA_PART: u64 = 2;
 
 fn make(scale: &Scale<'_>) -> Repeated {
     let (memory_bytes, value_bytes) = (scale.megabytes("memory-mb"), scale.setting("value-bytes"));
     let row_count = scale.rows(memory_bytes * DATA_PART / value_bytes.max(1));
-    let part = |kb: u64| {
+    let part = |size: &str, about: String| {
         let mut plan = scale.plan("tlp-keyvalue");
         plan.row_count = row_count;
-        plan.keyspace = format!("bench_{kb}k");
-        set(&mut plan, "chunk-kb", kb);
+        plan.keyspace = format!("bench_{size}");
+        set(&mut plan, "chunk-kb", size);
         set(&mut plan, "bytes-min", value_bytes);
         set(&mut plan, "bytes-max", value_bytes);
-        Part {
-            name: format!("{kb}k"),
-            about: format!("chunks of {kb} KB"),
-            plan,
-            loads: true,
-            offer: Offer::AsPlanned,
-        }
+        Part::new(size, about, plan, true, Offer::AsPlanned)
     };
+    let mut parts: Vec<Part> = SIZES_KB.map(|kb| part(kb, format!("chunks of {kb} KB"))).to_vec();
+    let chosen = part(AUTO, "the server chooses by what is read and written".to_owned());
+    parts.push(Part { may_be_refused: true, ..chosen });
     Repeated {
         subject: Subject {
             name: PROFILE.name.to_owned(),
@@ -52,11 +51,13 @@ fn make(scale: &Scale<'_>) -> Repeated {
                 ),
                 "A closed loop; the article's was one of four threads with many requests under way, too."
                     .to_owned(),
+                "Chunks of 16 and 256 KB, and of the server's own choice, stand beside the article's."
+                    .to_owned(),
                 "Bytes from the disk are those that the kernel counts for the server's processes.".to_owned(),
             ],
             price: None,
         },
         servers: Servers::nodes(1).within(memory_bytes),
-        parts: SIZES_KB.map(part).to_vec(),
+        parts,
     }
 }

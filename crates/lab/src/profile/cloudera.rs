@@ -34,13 +34,7 @@ fn make(scale: &Scale<'_>) -> Repeated {
         plan.keyspace = format!("bench_{size}");
         // The article dropped two of five: their caches were still filling.
         (plan.repetition_count, plan.dropped_count) = (5, 2);
-        Part {
-            name: format!("{size}-{mix}"),
-            about: format!("{about}, {words}"),
-            plan,
-            loads: index == 0,
-            offer: Offer::AsPlanned,
-        }
+        Part::new(format!("{size}-{mix}"), format!("{about}, {words}"), plan, index == 0, Offer::AsPlanned)
     };
     let parts =
         rows.into_iter().flat_map(|size| (0..).zip(MIXES).map(move |(index, mix)| part(size, index, mix)));

@@ -24,13 +24,7 @@ fn make(scale: &Scale<'_>) -> Repeated {
         plan.disturbances =
             disturbances.iter().map(|(at_s, act)| Disturbance { at_s: *at_s, act: *act }).collect();
         plan.error_part_max = if disturbances.is_empty() { 0.01 } else { 1.0 };
-        Part {
-            name: name.to_owned(),
-            about: about.to_owned(),
-            plan,
-            loads: false,
-            offer: Offer::PartOfBorne(0.5),
-        }
+        Part::new(name, about, plan, false, Offer::PartOfBorne(0.5))
     };
     Repeated {
         subject: Subject {

@@ -24,13 +24,7 @@ fn make(scale: &Scale<'_>) -> Repeated {
         plan.error_part_max = 1.0;
         // What the Java driver 4 waits for; longer waits would hide what a user sees.
         plan.timeout_s = 2.0;
-        Part {
-            name: name.to_owned(),
-            about: about.to_owned(),
-            plan,
-            loads: name == "killed",
-            offer: Offer::PartOfBorne(0.5),
-        }
+        Part::new(name, about, plan, name == "killed", Offer::PartOfBorne(0.5))
     };
     let parts = vec![
         part("killed", "killed at 10 s, started at 30 s", [(10.0, Act::Kill(2)), (30.0, Act::Start(2))]),

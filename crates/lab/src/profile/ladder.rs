@@ -27,13 +27,13 @@ fn make(scale: &Scale<'_>) -> Repeated {
         set(&mut plan, "writes", 80);
         set(&mut plan, "reads", 20);
         set(&mut plan, "limit", 50);
-        Part {
-            name: format!("{rung}k"),
-            about: format!("as the article's {rung},000/s: {:.0}% of what is borne", rung / BORNE * 100.0),
+        Part::new(
+            format!("{rung}k"),
+            format!("as the article's {rung},000/s: {:.0}% of what is borne", rung / BORNE * 100.0),
             plan,
-            loads: index == 0,
-            offer: Offer::PartOfBorne(rung / BORNE),
-        }
+            index == 0,
+            Offer::PartOfBorne(rung / BORNE),
+        )
     };
     Repeated {
         subject: Subject {

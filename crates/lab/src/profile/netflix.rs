@@ -32,7 +32,7 @@ fn make(scale: &Scale<'_>) -> Repeated {
             set(&mut plan, "reads", 9);
             set(&mut plan, "writes", 1);
         }
-        Part { name: name.to_owned(), about: about.to_owned(), plan, loads, offer: Offer::AsPlanned }
+        Part::new(name, about, plan, loads, Offer::AsPlanned)
     };
     let dollars = DOLLARS_PER_CORE_HOUR * cores;
     Repeated {

@@ -32,13 +32,13 @@ fn make(scale: &Scale<'_>) -> Repeated {
             ..scale.plan(&workload)
         };
         let request = if kind == "write" { "a batch" } else { "a list of keys" };
-        Part {
-            name: format!("{kind}-rf{replica_count}-{}-{batch}", level.to_lowercase()),
-            about: format!("{batch} rows in {request}, RF {replica_count}, {level}"),
+        Part::new(
+            format!("{kind}-rf{replica_count}-{}-{batch}", level.to_lowercase()),
+            format!("{batch} rows in {request}, RF {replica_count}, {level}"),
             plan,
             loads,
-            offer: Offer::AsPlanned,
-        }
+            Offer::AsPlanned,
+        )
     };
     let mut parts = Vec::new();
     for (replica_count, level) in WRITES {

@@ -27,13 +27,7 @@ fn make(scale: &Scale<'_>) -> Repeated {
     let part = |(index, (name, about)): (usize, &(&str, &str))| {
         let mut plan = scale.plan(&format!("ycsb-{name}"));
         plan.row_count = row_count;
-        Part {
-            name: (*name).to_owned(),
-            about: (*about).to_owned(),
-            plan,
-            loads: index == 0,
-            offer: Offer::PartOfBorne(0.5),
-        }
+        Part::new(*name, *about, plan, index == 0, Offer::PartOfBorne(0.5))
     };
     Repeated {
         subject: Subject {

@@ -8,3 +8,4 @@ mod stub;
 mod disturbed;
 mod honest;
 mod script;
+mod studied;

@@ -32,6 +32,8 @@ pub(crate) struct Manners {
     pub(crate) dies_after: Option<Duration>,
     /// Every n-th EXECUTE is refused.
     pub(crate) refuses_every: Option<u64>,
+    /// No table can be made.
+    pub(crate) refuses_tables: bool,
 }
 
 /// The server.
@@ -181,6 +183,11 @@ impl Talk {
                 let words =
                     ["class", "org.apache.cassandra.locator.SimpleStrategy", "replication_factor", "1"];
                 rows(vec![vec![collection(&words, 2)]])
+            }
+            Request::Query(query)
+                if self.manners.refuses_tables && query.query.as_str().starts_with("CREATE TABLE") =>
+            {
+                ErrorResponse::new(ErrorKind::Invalid, "no such tables here").into()
             }
             Request::Query(_) => Response::Void,
             Request::Prepare(prepare) => Response::Prepared(Prepared {

@@ -192,7 +192,7 @@ fn compare(arguments: &CompareArguments) -> Result<bool, LabError> {
                 false => Offer::AsPlanned,
             };
             let subject = Subject { name: plan.workload.clone(), ..Subject::default() };
-            let part = Part { name: plan.workload.clone(), about: String::new(), plan, loads: true, offer };
+            let part = Part::new(plan.workload.clone(), "", plan, true, offer);
             // As many nodes as the command line says.
             let servers = Servers::nodes(1);
             Asked {

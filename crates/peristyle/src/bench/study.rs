@@ -131,7 +131,8 @@ pub(super) fn read(manifest: &Path, of: &StudyManifest) -> Result<Study, LabErro
     let mut study = Study { subject: of.subject.clone(), parts: Vec::new() };
     for part in &of.parts {
         let mut all = Vec::new();
-        for name in &names {
+        let is_left_out = |name: &str| part.left_out.iter().any(|(other, _)| other == name);
+        for name in names.iter().filter(|name| !is_left_out(name)) {
             let place = place_of(manifest.parent(), &part.name, name).join(files::MANIFEST);
             all.push(((*name).to_owned(), files::read_results(&place)?.1));
         }
@@ -161,6 +162,10 @@ struct Clerk {
 impl Tell for Clerk {
     fn begins(&mut self, part: &Part, number: usize, count: usize) {
         println!("part {number} of {count}: {} ({})", part.name, part.about);
+    }
+
+    fn leaves_out(&mut self, part: &Part) {
+        part.left_out.iter().for_each(|(name, why)| println!("  {name} does not have this: {why}"));
     }
 
     fn offers(&mut self, part: &Part, borne: f64) {

@@ -80,7 +80,7 @@ fn known(rate: f64, slowness: f64) -> Results {
 
 fn part(name: &str, about: &str, plan: &Plan) -> Part {
     let offer = Offer::AsPlanned;
-    Part { name: name.to_owned(), about: about.to_owned(), plan: plan.clone(), loads: true, offer }
+    Part::new(name, about, plan.clone(), true, offer)
 }
 
 fn compared(named: [(&str, &Results); 2]) -> Comparison {

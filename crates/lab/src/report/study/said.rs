@@ -5,6 +5,7 @@ use super::super::words;
 use super::input::{Input, Run};
 use crate::comparison::ratio;
 use crate::figures::{COST, FIGURES, Figure};
+use crate::study::Part;
 
 /// What came of all parts, in one sentence.
 pub(super) fn headline(input: &Input<'_>) -> String {
@@ -42,7 +43,15 @@ pub(super) fn warnings(input: &Input<'_>) -> Vec<String> {
             }
         }
     }
-    warnings.into_iter().map(|(what, runs)| format!("{what}: {}.", whose(input, &runs))).collect()
+    let warnings = warnings.into_iter().map(|(what, runs)| format!("{what}: {}.", whose(input, &runs)));
+    left_out(input).chain(warnings).collect()
+}
+
+/// Who takes no part in what, and why.
+fn left_out(input: &Input<'_>) -> impl Iterator<Item = String> {
+    let of = |part: &Part, name: &str, why: &str| format!("{name} does not have {}: {why}.", part.name);
+    let parts = input.study.parts.iter().map(|(part, _)| part);
+    parts.flat_map(move |part| part.left_out.iter().map(move |(name, why)| of(part, name, why)))
 }
 
 /// Servers, each with its parts.

@@ -15,10 +15,11 @@ pub fn study_text(study: &Study) -> String {
             text.push_str(&format!("\n{}", aligned(&rows(&input, table), 2)));
         }
     }
-    if input.runs.iter().any(|run| !run.summary.warnings.is_empty()) {
+    let warnings = warnings(&input);
+    if !warnings.is_empty() {
         text.push('\n');
     }
-    for warning in warnings(&input) {
+    for warning in warnings {
         text.push_str(&format!("warning: {}\n", one_line(&warning)));
     }
     text
