@@ -45,6 +45,6 @@ pub use results::{Audit, Event, KindResults, Repetition, Results, Second};
 pub use search::{Limit, Trial, closed_loop_rate, find_max};
 pub use servers::{CommitLogSync, Servers};
 pub use session::{Preparation, run};
-pub use study::{Offer, Part, Price, Study, StudyManifest, Subject, Tell, study};
+pub use study::{Offer, Part, Price, Study, StudyManifest, Subject, Tell, study, study_seconds};
 pub use topology::NodesError;
 pub use workload::{YCSB_SETTINGS, workloads};

@@ -115,6 +115,11 @@ fn try_rate(
     Ok(Trial { rate, done, response, is_good })
 }
 
+/// How long a trial takes.
+pub(crate) fn trial_seconds(plan: &Plan) -> f64 {
+    plan.warmup_s.max(TRIAL_WARMUP_S) + TRIAL_S
+}
+
 /// Operations are drawn anew for each trial, so that none finds what the one before has brought into caches.
 fn trial_of(plan: &Plan, number: u64) -> Plan {
     Plan {

@@ -13,7 +13,7 @@ use crate::comparison::{Comparison, Contender, compare};
 use crate::engine::Watch;
 use crate::error::LabError;
 use crate::manifest::{Pace, Plan, VERSION, check_version};
-use crate::search::closed_loop_rate;
+use crate::search::{closed_loop_rate, trial_seconds};
 use crate::servers::Servers;
 use crate::session::{Refused, refusal};
 
@@ -184,6 +184,20 @@ pub fn study(
         tell.ends(part, comparison)?;
     }
     Ok(())
+}
+
+/// Seconds that a study of so many servers takes at least: warm-ups, measurements, and trials that find out what is
+/// borne. Loads come on top.
+pub fn study_seconds(parts: &[Part], contender_count: usize) -> f64 {
+    let seconds = |part: &Part| {
+        let plan = &part.plan;
+        let trial_s = match part.offer {
+            Offer::PartOfBorne(_) => trial_seconds(plan),
+            Offer::AsPlanned => 0.0,
+        };
+        plan.repetition_count as f64 * (plan.warmup_s + plan.measured_s) + trial_s
+    };
+    parts.iter().map(seconds).sum::<f64>() * contender_count as f64
 }
 
 /// Whoever is told how a study goes.

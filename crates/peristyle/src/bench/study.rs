@@ -45,6 +45,8 @@ pub(super) fn carry_out(asked: Asked<'_>, folder: &Path) -> Result<Study, LabErr
     let plans: Vec<&Plan> = parts.iter().map(|part| &part.plan).collect();
     let peers = peers.fitted_to(servers);
     let _started = peers.start_beside(&mut contenders, &plans, &preparation)?;
+    let minutes = lab::study_seconds(&parts, contenders.len()) / 60.0;
+    println!("{} parts, {minutes:.0} minutes and what loading takes", parts.len());
     let mut clerk = Clerk { folder: folder.to_owned(), done: Study { subject, parts: Vec::new() } };
     let outcome = watched(|watch| lab::study(&parts, &contenders, watch, &mut clerk));
     // What was measured before something went wrong still makes a report.
