@@ -1,12 +1,15 @@
 //! `cargo xtask compare`: Peristyle and Cassandra under the same load, in one run.
 //!
-//! One server at a time, on loopback, with the same client: YCSB loads rows of 1 KB, then runs its
-//! workloads in a fixed order (updates leave rows spread over several table files, so the reads after
-//! them cost more), and a plain client sends text batches and lists of keys (`lab/peers/cqlbatch.rs`).
+//! One server at a time, on loopback, with the same client, `peristyle bench run` (see [`Load`]): it loads rows of 1
+//! KB, then runs YCSB's workloads in a fixed order (updates leave rows spread over several table files, so the reads
+//! after them cost more), then unlogged batches and lists of keys. The loop is closed: so many operations are always
+//! under way. That is said for all but the load, which has as many as `bench` loads with: 256.
+//!
 //! Both sides sync their commit log periodically. The client shares the cores with the server, so the
 //! figure to compare is the server's CPU time for each operation; the ratio is against the better of
-//! Cassandra's profiles, medians over the rounds. Any failed operation fails the run. Another binary of ours
-//! (`--against`) takes its turn after the first, in every round: what it needed before a change.
+//! Cassandra's profiles, medians over the rounds. Any operation that failed or was answered wrongly fails the run,
+//! whosever it is: what a server did for it would be in the figure of the others. Another binary of ours (`--against`)
+//! takes its turn after the first, in every round: what it needed before a change. The client is always the first.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,11 +19,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
-use crate::measure::{Bars, Cassandra, median};
+use crate::lab::{Load, Measured, Mix, Pace};
+use crate::measure::{Bars, Cassandra, mebibytes, median};
 use crate::node::{Node, NodeOptions, binary, fresh_folder};
-use crate::peers::{install_cassandra, output, script, succeed};
-use crate::process::root;
-use crate::report::{Failure, Tally};
+use crate::peers::install_cassandra;
+use crate::report::{Failure, Tally, complain};
 
 /// After a load, before the next workload: flushes and compactions come to rest.
 const REST: Duration = Duration::from_secs(10);
@@ -29,10 +32,18 @@ const RATIO_MIN: f64 = 4.0;
 /// The systems that are ours: the binary that was built, and the one it is held against.
 const OURS: &str = "peristyle";
 const BEFORE: &str = "before";
-/// Rows of a text batch, keys of a list.
+const KEYSPACE: &str = "compare";
+const LOAD: &str = "load";
+/// YCSB's workloads, each `bench`'s by this letter.
+const YCSB: &[&str] = &["a", "b", "c", "d", "e", "f", "u"];
+/// Whose rows the load writes: they are the same for all of them.
+const LOADED: &str = "c";
+/// Those of the text `batches`, and what each is of it.
+const BATCHES: &[(&str, Mix)] = &[("batch", &[("writes", 1)]), ("in", &[("reads", 1)])];
+/// Rows of a batch, keys of a list.
 const PER_REQUEST: f64 = 100.0;
-/// Workloads of the plain client, and how it calls them.
-const BATCHES: &[(&str, &str)] = &[("batch", "unlogged"), ("in", "in")];
+/// Batches and lists under way, each on a connection of its own.
+const BATCH_CLIENTS: u64 = 16;
 const WORKLOADS: &str = "load,c,a,f,u,b,e,batch,in";
 const WORKLOADS_SHORT: &str = "load,c,a,batch,in";
 
@@ -55,14 +66,12 @@ struct Plan {
     batch_rows: u64,
     seconds: u64,
     warmup: u64,
-    threads: u64,
-    load_threads: u64,
+    /// Operations of YCSB under way.
+    in_flight: u64,
     rounds: u64,
     workloads: Vec<String>,
     memory: String,
     heap: String,
-    /// The plain client, built.
-    cqlbatch: PathBuf,
     /// Another binary of ours.
     against: Option<PathBuf>,
 }
@@ -71,54 +80,32 @@ struct Plan {
 struct Run {
     workload: String,
     system: String,
-    /// As the client printed it.
-    result: Value,
+    measured: Measured,
 }
 
 impl Run {
-    fn number(&self, name: &str) -> f64 {
-        self.result.get(name).and_then(Value::as_f64).unwrap_or(f64::NAN)
-    }
-
-    fn is_batch(&self) -> bool {
-        BATCHES.iter().any(|(name, _)| *name == self.workload)
-    }
-
-    /// Operations; of batches and lists the rows.
-    fn operation_count(&self) -> f64 {
-        if self.is_batch() { self.number("requests") * PER_REQUEST } else { self.number("ops") }
+    /// What an operation counts for: of batches and lists each row.
+    fn weight(&self) -> f64 {
+        if batches(&self.workload).is_some() { PER_REQUEST } else { 1.0 }
     }
 
     /// Microseconds of server CPU for one operation, or one row of a batch.
     fn cpu_us(&self) -> f64 {
-        self.number("server_cpu_s") * 1e6 / self.operation_count()
+        self.measured.server_cpu_us() / self.weight()
     }
 
     fn per_second(&self) -> f64 {
-        self.number(if self.is_batch() { "rows_per_s" } else { "ops_per_s" })
-    }
-
-    fn operations(&self) -> impl Iterator<Item = &Value> {
-        let names = ["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE"];
-        names.into_iter().filter_map(|name| self.result.get(name))
+        self.measured.rate() * self.weight()
     }
 
     fn p99_us(&self) -> f64 {
-        if self.is_batch() {
-            return self.number("p99_us");
-        }
-        let values = self.operations().filter_map(|operation| operation["p99_us"].as_f64());
-        values.fold(0.0, f64::max)
+        self.measured.response_ms("p99_us") * 1e3
     }
+}
 
-    fn failed(&self) -> u64 {
-        let failed: u64 = self.operations().filter_map(|operation| operation["failed"].as_u64()).sum();
-        let errors = ["error_lines", "errors"].map(|name| self.result[name].as_u64().unwrap_or(0));
-        // Every key of a list was written before: a row that is missing is a failure.
-        let asked = if self.workload == "in" { self.operation_count() as u64 } else { 0 };
-        let returned = self.result["rows_returned"].as_u64().unwrap_or(0);
-        failed + errors.iter().sum::<u64>() + asked.saturating_sub(returned)
-    }
+/// What a workload is of the text `batches`, if it is of that.
+fn batches(workload: &str) -> Option<Mix> {
+    BATCHES.iter().find(|(name, _)| *name == workload).map(|(_, mix)| *mix)
 }
 
 /// Runs all systems, prints the table.
@@ -128,8 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         "batch-rows",
         "seconds",
         "warmup",
-        "threads",
-        "load-threads",
+        "in-flight",
         "rounds",
         "workloads",
         "profiles",
@@ -148,21 +134,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         batch_rows: arguments.value("batch-rows", pick(1_000_000, 20_000))?,
         seconds: arguments.value("seconds", pick(60, 4))?,
         warmup: arguments.value("warmup", pick(20, 3))?,
-        threads: arguments.value("threads", 64)?,
-        load_threads: arguments.value("load-threads", 32)?,
+        in_flight: arguments.value("in-flight", 64)?,
         rounds: arguments.value("rounds", 1)?,
         workloads: words(text("workloads", if short { WORKLOADS_SHORT } else { WORKLOADS })),
         memory: text("memory", if short { "1GiB" } else { "3GiB" }),
         heap: text("heap", if short { "1G" } else { "2G" }),
-        cqlbatch: build_cqlbatch()?,
         against: arguments.text("against").map(PathBuf::from),
     };
+    let is_known = |name: &str| name == LOAD || YCSB.contains(&name) || batches(name).is_some();
+    if let Some(name) = plan.workloads.iter().find(|name| !is_known(name)) {
+        return Err(Failure::new(format!("there is no workload '{name}'")));
+    }
     let profiles = words(text("profiles", if short { "latest" } else { "default,latest" }));
     let profiles: Vec<String> = profiles.into_iter().filter(|profile| profile != "none").collect();
     if !profiles.is_empty() {
         install_cassandra()?;
     }
-    succeed(script("ycsb").arg("install"))?;
     let mut runs = Vec::new();
     for round in 1..=plan.rounds {
         println!("=== round {round} of {}", plan.rounds);
@@ -180,20 +167,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     Ok(report(&plan, &runs))
 }
 
-/// The plain client is one file on std alone: no manifest, no dependencies.
-fn build_cqlbatch() -> Result<PathBuf, Failure> {
-    let program = fresh_folder("compare/cqlbatch")?.join("cqlbatch");
-    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-    rustc.args(["--edition", "2021", "-O", "-o"]).arg(&program).arg(root().join("lab/peers/cqlbatch.rs"));
-    succeed(&mut rustc)?;
-    Ok(program)
-}
-
 fn peristyle(plan: &Plan, system: &str, binary: &Path) -> Result<Vec<Run>, Failure> {
     let words = ["--commitlog-sync", "periodic", "--memory", &plan.memory, "--memory-pretouch", "true"];
     let options = NodeOptions::new(fresh_folder("compare/peristyle")?.join("data"), &words);
     let node = Node::start_as(Command::new(binary), &options)?;
-    let runs = workloads(plan, system, node.port, node.process_id())?;
+    let runs = workloads(plan, system, &node.address(), node.process_id())?;
     node.stop()?;
     fresh_folder("compare/peristyle")?;
     Ok(runs)
@@ -202,75 +180,56 @@ fn peristyle(plan: &Plan, system: &str, binary: &Path) -> Result<Vec<Run>, Failu
 fn cassandra(plan: &Plan, profile: &str) -> Result<Vec<Run>, Failure> {
     let folder = fresh_folder(&format!("compare/cassandra-{profile}"))?;
     let node = Cassandra::start(&folder, profile, &plan.heap)?;
-    let runs = workloads(plan, &format!("cassandra {profile}"), node.port, node.process_id);
+    let runs = workloads(plan, &format!("cassandra {profile}"), &node.address(), node.process_id);
     drop(node);
     fresh_folder(&format!("compare/cassandra-{profile}"))?;
     runs
 }
 
-fn workloads(plan: &Plan, system: &str, port: u16, pid: u32) -> Result<Vec<Run>, Failure> {
+fn workloads(plan: &Plan, system: &str, address: &str, process_id: u32) -> Result<Vec<Run>, Failure> {
     let mut runs = Vec::new();
-    let mut has_batch_rows = false;
+    // Of the table of YCSB's workloads, and of that of batches: are its rows there?
+    let mut has_rows = [false; 2];
     for workload in &plan.workloads {
         println!("--- {system}: {workload}");
-        let result = match BATCHES.iter().find(|(name, _)| name == workload) {
-            None => output(&mut ycsb(plan, workload, port, pid))?,
-            Some((_, mode)) => {
-                if !has_batch_rows {
-                    output(&mut cqlbatch(plan, "schema", port, pid))?;
-                    output(&mut cqlbatch(plan, "fill", port, pid))?;
-                    has_batch_rows = true;
-                }
-                output(&mut cqlbatch(plan, mode, port, pid))?
-            }
+        let load = load(plan, workload, address).served_by(&[process_id]);
+        let has_rows = &mut has_rows[usize::from(batches(workload).is_some())];
+        let measured = match workload.as_str() {
+            LOAD => load.fill()?,
+            _ if *has_rows => load.has_rows().run()?,
+            _ => load.run()?,
         };
-        let run = Run {
-            workload: workload.clone(),
-            system: system.to_owned(),
-            result: serde_json::from_str(&result)?,
-        };
+        *has_rows = true;
+        if measured.failed() > 0 {
+            complain!("{system}, {workload}: {}", measured.faults());
+        }
+        let run = Run { workload: workload.clone(), system: system.to_owned(), measured };
         println!("{}", line(&Figures::of(&[&run]), ""));
         runs.push(run);
-        if workload == "load" {
+        if workload == LOAD {
             std::thread::sleep(REST);
         }
     }
     Ok(runs)
 }
 
-fn ycsb(plan: &Plan, workload: &str, port: u16, pid: u32) -> Command {
-    let mut ycsb = script("ycsb");
-    let mut threads = plan.threads;
-    if workload == "load" {
-        ycsb.arg("load");
-        threads = plan.load_threads;
-    } else {
-        let (seconds, warmup) = (plan.seconds.to_string(), plan.warmup.to_string());
-        ycsb.args(["run", workload, "--seconds", &seconds, "--warmup", &warmup]);
-    }
-    for (name, value) in
-        [("--rows", plan.rows), ("--threads", threads), ("--port", port.into()), ("--server-pid", pid.into())]
-    {
-        ycsb.arg(name).arg(value.to_string());
-    }
-    ycsb
-}
-
-fn cqlbatch(plan: &Plan, mode: &str, port: u16, pid: u32) -> Command {
-    let mut command = Command::new(&plan.cqlbatch);
-    command.arg(mode);
-    for (name, value) in [
-        ("rows", plan.batch_rows),
-        ("per", PER_REQUEST as u64),
-        ("threads", 16),
-        ("seconds", plan.seconds),
-        ("warmup", plan.warmup),
-        ("port", port.into()),
-        ("server", pid.into()),
-    ] {
-        command.arg(format!("{name}={value}"));
-    }
-    command
+/// As many under way as there were threads when the client was stock YCSB; all of it on one connection, as the Java
+/// driver has it.
+fn load(plan: &Plan, workload: &str, address: &str) -> Load {
+    let load = match batches(workload) {
+        Some(mix) => Load::new("batches", address, Pace::InFlight(BATCH_CLIENTS))
+            .with("connections", BATCH_CLIENTS)
+            .with("rows", plan.batch_rows)
+            .set("last", plan.batch_rows.saturating_sub(1))
+            .mix(mix),
+        None => {
+            let letter = if workload == LOAD { LOADED } else { workload };
+            Load::new(&format!("ycsb-{letter}"), address, Pace::InFlight(plan.in_flight))
+                .with("connections", 1)
+                .with("rows", plan.rows)
+        }
+    };
+    load.with("keyspace", KEYSPACE).with("seconds", plan.seconds).with("warmup", plan.warmup)
 }
 
 /// One workload on one system: medians over the rounds, all failures.
@@ -293,8 +252,8 @@ impl<'a> Figures<'a> {
             cpu_us: middle(Run::cpu_us),
             per_second: middle(Run::per_second),
             p99_us: middle(Run::p99_us),
-            rss_mb: middle(|run| run.number("server_rss_mb")),
-            failed: runs.iter().map(|run| run.failed()).sum(),
+            rss_mb: middle(|run| mebibytes(run.measured.server_resident_bytes())),
+            failed: runs.iter().map(|run| run.measured.failed()).sum(),
         }
     }
 }
@@ -314,8 +273,8 @@ fn line(figures: &Figures<'_>, verdict: &str) -> String {
 
 fn report(plan: &Plan, runs: &[Run]) -> Tally {
     println!(
-        "\n{} rows of 1 KB, {} threads, {} s each, both sides periodic sync, medians of {} (batch, in: per row)",
-        plan.rows, plan.threads, plan.seconds, plan.rounds
+        "\n{} rows of 1 KB, {} under way, {} s each, both sides periodic sync, medians of {} (batch, in: per row)",
+        plan.rows, plan.in_flight, plan.seconds, plan.rounds
     );
     println!(
         "{:<9} {:<18} {:>9} {:>10} {:>10} {:>8} {:>7} ratio",
@@ -349,12 +308,13 @@ fn report(plan: &Plan, runs: &[Run]) -> Tally {
     tally
 }
 
-/// What is said of a line, and what it counts: only ours is judged.
+/// What is said of a line, and what it counts: only of ours the figures are judged.
 fn verdict(workload: &str, figures: &Figures<'_>, best_us: f64) -> (String, Tally) {
+    let is_sound = figures.failed == 0 && figures.cpu_us.is_finite();
+    let whole = if is_sound { Tally::PASS } else { Tally::FAIL };
     if figures.system != OURS {
-        return (String::new(), Tally::default());
+        return (String::new(), if is_sound { Tally::default() } else { whole });
     }
-    let whole = if figures.failed == 0 { Tally::PASS } else { Tally::FAIL };
     if !best_us.is_finite() {
         return (String::new(), whole);
     }
@@ -367,7 +327,10 @@ fn verdict(workload: &str, figures: &Figures<'_>, best_us: f64) -> (String, Tall
 fn keep(path: &Path, runs: &[Run]) -> Result<(), Failure> {
     let mut systems: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     for run in runs {
-        systems.entry(&run.system).or_default().push(json!({"workload": run.workload, "result": run.result}));
+        systems
+            .entry(&run.system)
+            .or_default()
+            .push(json!({"workload": run.workload, "result": run.measured.kept()}));
     }
     Ok(std::fs::write(path, serde_json::to_string_pretty(&systems)?)?)
 }
@@ -376,35 +339,47 @@ fn keep(path: &Path, runs: &[Run]) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
-    fn run(workload: &str, system: &str, result: Value) -> Run {
-        Run { workload: workload.to_owned(), system: system.to_owned(), result }
+    fn run(workload: &str, result: Value) -> Run {
+        let measured = Measured::of(result);
+        Run { workload: workload.to_owned(), system: OURS.to_owned(), measured }
     }
 
     #[test]
     fn a_batch_is_counted_by_its_rows_and_everything_else_by_its_operations() {
-        let batch = run("batch", "peristyle", json!({"server_cpu_s": 1.0, "requests": 1000, "errors": 0}));
-        assert_eq!(batch.cpu_us(), 10.0);
-        let read = run("c", "peristyle", json!({"server_cpu_s": 1.0, "ops": 1000, "READ": {"failed": 2}}));
-        assert_eq!(read.cpu_us(), 1000.0);
-        assert_eq!(read.failed(), 2);
-    }
-
-    #[test]
-    fn a_list_of_keys_that_misses_rows_fails() {
-        let missing = run("in", "peristyle", json!({"requests": 10, "rows_returned": 990}));
-        assert_eq!(missing.failed(), 10);
+        let batch = run("batch", json!({"server_cpu_s": 1.0, "count": 1000, "rate": 50}));
+        assert_eq!((batch.cpu_us(), batch.per_second()), (10.0, 5000.0));
+        let read = run("c", json!({"server_cpu_s": 1.0, "count": 1000, "rate": 50}));
+        assert_eq!((read.cpu_us(), read.per_second()), (1000.0, 50.0));
     }
 
     #[test]
     fn the_ratio_is_of_medians_and_a_failed_operation_fails_whatever_the_ratio() {
         let runs: Vec<Run> = [1.0, 9.0, 2.0]
-            .map(|cpu| run("c", "peristyle", json!({"server_cpu_s": cpu, "ops": 1_000_000})))
+            .map(|cpu| run("c", json!({"server_cpu_s": cpu, "count": 1_000_000, "wrong_count": 0})))
             .into();
         let figures = Figures::of(&runs.iter().collect::<Vec<_>>());
         assert_eq!(figures.cpu_us, 2.0);
         let (words, tally) = verdict("c", &figures, 26.0);
         assert_eq!((words.as_str(), tally), ("13.00x (aim 12x met)", Tally::PASS));
-        let failed = Figures { failed: 1, ..figures };
-        assert_eq!(verdict("c", &failed, 26.0).1, Tally::FAIL);
+        let wrong = [run("c", json!({"server_cpu_s": 1.0, "count": 1_000_000, "wrong_count": 1}))];
+        let wrong = Figures::of(&wrong.iter().collect::<Vec<_>>());
+        assert_eq!(verdict("c", &wrong, 26.0).1, Tally::FAIL);
+        let nothing = Figures { cpu_us: f64::NAN, ..figures };
+        assert_eq!(verdict("c", &nothing, f64::INFINITY).1, Tally::FAIL);
+    }
+
+    #[test]
+    fn a_failed_operation_of_others_fails_and_their_figures_do_not() {
+        let theirs = |failed| Figures {
+            workload: "c",
+            system: "cassandra latest",
+            cpu_us: 26.0,
+            per_second: 1.0,
+            p99_us: 1.0,
+            rss_mb: 1.0,
+            failed,
+        };
+        assert_eq!(verdict("c", &theirs(0), 26.0), (String::new(), Tally::default()));
+        assert_eq!(verdict("c", &theirs(1), 26.0).1, Tally::FAIL);
     }
 }

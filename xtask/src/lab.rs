@@ -248,6 +248,11 @@ impl Measured {
         self.number("client_waited_s") / self.seconds()
     }
 
+    /// Memory that the servers' processes had at the end; 0 if it was not taken.
+    pub(crate) fn server_resident_bytes(&self) -> u64 {
+        self.0["server_resident_bytes"].as_u64().unwrap_or(0)
+    }
+
     /// Milliseconds from when operations were due, by the name of a percentile: `p99_us`.
     pub(crate) fn response_ms(&self, name: &str) -> f64 {
         self.0["response"][name].as_f64().unwrap_or(f64::NAN) / 1e3

@@ -181,8 +181,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "compare",
-        options: "[--short] [--rounds N] [--rows N] [--seconds N] [--workloads load,c,…] [--profiles default,latest|none] [--against BINARY] [--out FILE]",
-        about: "YCSB and text batches against Peristyle and Cassandra in one run: CPU per operation, throughput, p99, memory",
+        options: "[--short] [--rounds N] [--rows N] [--seconds N] [--workloads load,c,…] [--in-flight N] [--profiles default,latest|none] [--against BINARY] [--out FILE]",
+        about: "YCSB and batches against Peristyle and Cassandra in one run: CPU per operation, throughput, p99, memory",
         run: compare::run,
     },
     Command {
