@@ -1,9 +1,10 @@
 //! `cargo xtask coldreads`: single rows at random from data far larger than memory.
 //!
-//! For each chunk length a node is loaded, flushed and compacted. Then, in turns, the server is read
-//! (`point_reads` of the crate `client`) and, by a plain io_uring program that shares no code with it
-//! (`raw_reads` of `runtime`), the same Data file: reads of the same size, as many in flight. The server
-//! ought to reach nine tenths of what the plain program does. All files are deleted at the end.
+//! For each chunk length a node is loaded, flushed and compacted. Then, in turns, the server is read by
+//! `peristyle bench run` (see [`Load`]), which looks at each value, and, by a plain io_uring program that shares no
+//! code with it (`raw_reads` of `runtime`), the same Data file: reads of the same size, as many in flight. The server
+//! ought to reach nine tenths of what the plain program does, and a row that is missing or wrong fails the run. All
+//! files are deleted at the end.
 //!
 //! `--short` asks only whether all of it works: little is loaded, and no rate is judged.
 //!
@@ -13,22 +14,25 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::arguments::Arguments;
+use crate::lab::{Load, Measured, Pace};
 use crate::node::{Node, NodeOptions, fresh_folder, metric};
 use crate::process::{cargo, root};
 use crate::report::{Failure, Tally};
-use crate::wire::{Answer, Connection, Request};
 
 /// The share of the plain program's rate that the server ought to reach.
 const RATIO_MIN: f64 = 0.9;
 /// Reads of the disk for a row, at most.
 const CHUNKS_PER_ROW_MAX: f64 = 2.0;
 const BLOCK_BYTES: f64 = 512.0;
+/// What an answer has beside the value: the key, and the lengths of both.
+const BESIDE_VALUE_BYTES: u64 = 8 + 2 * 4;
+const KEYSPACE: &str = "cold";
 /// The word that leaves the chunk length to the node.
 const AUTO: &str = "auto";
 
 struct Plan {
     rows: u64,
-    row_bytes: usize,
+    row_bytes: u64,
     memory: String,
     access: String,
     connections: u64,
@@ -83,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     let chunks = arguments.list("chunks");
     let chunks = if chunks.is_empty() { vec![if is_short { AUTO } else { "16" }.to_owned()] } else { chunks };
     let mut build = cargo();
-    build.args(["build", "--release", "-p", "peristyle-runtime", "-p", "peristyle-client", "--examples"]);
+    build.args(["build", "--release", "-p", "peristyle-runtime", "--example", "raw_reads"]);
     crate::peers::succeed(&mut build)?;
     let mut all = Vec::new();
     for chunk in &chunks {
@@ -138,36 +142,35 @@ fn measure(plan: &Plan, chunk: &str) -> Result<Found, Failure> {
     let mut words = vec!["--memory", &plan.memory, "--disk-access", &plan.access];
     words.extend(["--compaction-throughput", "0", "--commitlog-sync", "periodic"]);
     let node = Node::start(&NodeOptions::new(folder.join("data"), &words))?;
-    let result = fill(plan, &node, chunk).and_then(|()| turns(plan, &node, chunk));
+    let load = load(plan, &node, chunk);
+    let result = fill(plan, &node, chunk, &load).and_then(|()| turns(plan, &node, chunk, &load));
     drop(node);
     std::fs::remove_dir_all(&folder)?;
     result
 }
 
-fn fill(plan: &Plan, node: &Node, chunk: &str) -> Result<(), Failure> {
-    let mut connection = Connection::open(&node.address(), 5)?;
-    for text in [
-        "CREATE KEYSPACE cold WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
-            .to_owned(),
-        format!(
-            "CREATE TABLE cold.rows (id bigint PRIMARY KEY, v blob) WITH compression = \
-             {{'class': 'LZ4Compressor', 'chunk_length_in_kb': '{chunk}'}}"
-        ),
-    ] {
-        let answer = connection.query(&text, &Request::default())?.answer;
-        if let Answer::Error { .. } = answer {
-            return Err(Failure::new(format!("{text}: {answer:?}")));
-        }
-    }
-    let (rows, row_bytes) = (plan.rows.to_string(), plan.row_bytes.to_string());
-    println!("chunks of {chunk} KiB: {rows} rows of {row_bytes} bytes");
-    println!("  load     {}", program("point_reads", &[&node.address(), "load", &rows, &row_bytes])?);
+/// So many reads under way on so many connections, of rows that are written first.
+fn load(plan: &Plan, node: &Node, chunk: &str) -> Load {
+    Load::new("cold", &node.address(), Pace::InFlight(plan.connections * plan.window))
+        .set("chunk", chunk)
+        .set("row-bytes", plan.row_bytes)
+        .with("keyspace", KEYSPACE)
+        .with("rows", plan.rows)
+        .with("connections", plan.connections)
+        .with("seconds", plan.seconds)
+        .with("warmup", 0)
+}
+
+fn fill(plan: &Plan, node: &Node, chunk: &str, load: &Load) -> Result<(), Failure> {
+    println!("chunks of {chunk} KiB: {} rows of {} bytes", plan.rows, plan.row_bytes);
+    let filled = load.clone().fill()?;
+    println!("  load     {:.0} rows in {:.1} s", filled.count(), filled.seconds());
     node.nodetool(&["flush"])?;
-    node.nodetool(&["compact", "cold", "rows"])?;
+    node.nodetool(&["compact", KEYSPACE, "rows"])?;
     if chunk == AUTO {
         // What it reads is what it chooses from.
-        read(plan, node, 0)?;
-        node.nodetool(&["compact", "cold", "rows"])?;
+        read(load, 0)?;
+        node.nodetool(&["compact", KEYSPACE, "rows"])?;
     }
     Ok(())
 }
@@ -179,21 +182,20 @@ fn explained(node: &Node) -> Result<Vec<String>, Failure> {
     Ok(lines.map(|line| line.trim().to_owned()).collect())
 }
 
-fn turns(plan: &Plan, node: &Node, chunk: &str) -> Result<Found, Failure> {
+fn turns(plan: &Plan, node: &Node, chunk: &str, load: &Load) -> Result<Found, Failure> {
     let data = largest_data_file(&node.data)?;
     // Until the index is in memory; what is measured comes after.
-    read(plan, node, 1)?;
+    read(load, 1)?;
     let (mut server, mut raw) = (Vec::new(), Vec::new());
     let before = Counters::of(node)?;
-    let mut row_bytes = 0.0;
+    let row_bytes = (plan.row_bytes + BESIDE_VALUE_BYTES) as f64;
     let (mut ops, mut read_bytes) = (0.0, 0.0);
     for turn in 0..plan.turns {
         let counters = Counters::of(node)?;
-        let found = read(plan, node, turn + 2)?;
+        let found = read(load, turn + 2)?;
         let after = Counters::of(node)?;
-        row_bytes = figure(&found, "row_bytes")?;
-        ops += figure(&found, "ops")?;
-        server.push((figure(&found, "per_second")?, figure(&found, "p99_us")?));
+        ops += found.count();
+        server.push((found.rate(), found.service_ms("p99_us") * 1e3));
         let bytes_per_read = (after.bytes - counters.bytes) / (after.reads - counters.reads).max(1.0);
         read_bytes = (bytes_per_read / BLOCK_BYTES).ceil() * BLOCK_BYTES;
         let depth = (plan.connections * plan.window).to_string();
@@ -230,15 +232,15 @@ fn turns(plan: &Plan, node: &Node, chunk: &str) -> Result<Found, Failure> {
     })
 }
 
-fn read(plan: &Plan, node: &Node, seed: u64) -> Result<String, Failure> {
-    let words =
-        [plan.rows, plan.connections, plan.window, plan.seconds, seed].map(|number| number.to_string());
-    let mut all = vec![node.address(), "read".to_owned()];
-    all.extend(words);
-    let all: Vec<&str> = all.iter().map(String::as_str).collect();
-    let found = program("point_reads", &all)?;
-    println!("  server   {found}");
-    Ok(found)
+/// Reads other rows for each seed.
+fn read(load: &Load, seed: u64) -> Result<Measured, Failure> {
+    let found = load.clone().has_rows().with("seed", seed).run()?;
+    let p99_ms = found.service_ms("p99_us");
+    println!("  server   {:.0} rows, {:.0} a second, p99 {p99_ms:.1} ms", found.count(), found.rate());
+    match found.failed() {
+        0 => Ok(found),
+        failed => Err(Failure::new(format!("{failed} reads failed: {}", found.faults()))),
+    }
 }
 
 /// Runs an example and gives its last line.
