@@ -36,6 +36,7 @@ mod node;
 mod overload;
 mod peers;
 mod plot;
+mod proc;
 mod process;
 mod report;
 mod ring;

@@ -1,4 +1,4 @@
-//! What the measuring commands share: bars, medians, and what the kernel knows of a process.
+//! What the measuring commands share: bars, medians, sizes, a Cassandra.
 //!
 //! A figure is held against two bars. The *floor* fails the run: below it something is broken. The
 //! *aim* is what we promise ourselves; a machine that others use at the same time misses it by chance,
@@ -13,11 +13,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::peers::{output, script, succeed};
+use crate::proc::{high_water_bytes, rss_bytes};
 use crate::report::{Failure, Tally, complain};
 use crate::wire::{Answer, Connection, Request};
 
-/// Clock ticks of `/proc/PID/stat` in a second, the same on every Linux.
-const TICKS_PER_SECOND: f64 = 100.0;
 const RSS_SAMPLE_EVERY: Duration = Duration::from_millis(50);
 
 /// What is promised of a figure that depends on the machine and its load: it is told, nothing fails.
@@ -86,35 +85,6 @@ pub(crate) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// CPU seconds that a process has used.
-pub(crate) fn cpu_seconds(process_id: u32) -> Result<f64, Failure> {
-    let text = std::fs::read_to_string(format!("/proc/{process_id}/stat"))?;
-    let after_name = text.rsplit(')').next().unwrap_or_default();
-    let ticks = |index: usize| after_name.split_whitespace().nth(index)?.parse::<f64>().ok();
-    match (ticks(11), ticks(12)) {
-        (Some(user), Some(system)) => Ok((user + system) / TICKS_PER_SECOND),
-        _ => Err(Failure::new(format!("/proc/{process_id}/stat has no times"))),
-    }
-}
-
-/// Resident memory of a process in bytes.
-pub(crate) fn rss_bytes(process_id: u32) -> Result<u64, Failure> {
-    status_bytes(process_id, "VmRSS:")
-}
-
-/// The most resident memory that a process ever had, in bytes.
-pub(crate) fn high_water_bytes(process_id: u32) -> Result<u64, Failure> {
-    status_bytes(process_id, "VmHWM:")
-}
-
-/// How many files a process of ours may open.
-pub(crate) fn files_max() -> Result<u64, Failure> {
-    let text = std::fs::read_to_string("/proc/self/limits")?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Max open files"));
-    let most = line.and_then(|line| line.split_whitespace().next());
-    Ok(most.and_then(|most| most.parse().ok()).unwrap_or(u64::MAX))
-}
-
 /// `512MiB` as a number.
 pub(crate) fn size_bytes(text: &str) -> Result<u64, Failure> {
     let wrong = || Failure::new(format!("'{text}' is no size in KiB, MiB or GiB"));
@@ -132,16 +102,6 @@ pub(crate) fn high_water_within(process_id: u32, memory: &str) -> Result<u64, Fa
         return Err(Failure::new(format!("{:.1} MiB resident with --memory {memory}", mebibytes(bytes))));
     }
     Ok(bytes)
-}
-
-/// A field of `/proc/PID/status` that is told in kilobytes.
-fn status_bytes(process_id: u32, field: &str) -> Result<u64, Failure> {
-    let text = std::fs::read_to_string(format!("/proc/{process_id}/status"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix(field));
-    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    kilobytes
-        .map(|kilobytes| kilobytes << 10)
-        .ok_or_else(|| Failure::new(format!("a process without {field}")))
 }
 
 /// The values of a metric with labels, one for each of its lines.
@@ -295,12 +255,5 @@ mod tests {
     fn the_median_of_three_is_the_middle_one() {
         assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
         assert!(median([]).is_nan());
-    }
-
-    #[test]
-    fn our_own_memory_and_time_are_found() {
-        let process_id = std::process::id();
-        assert!(rss_bytes(process_id).unwrap() > 0);
-        assert!(cpu_seconds(process_id).unwrap() >= 0.0);
     }
 }

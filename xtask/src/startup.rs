@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use crate::arguments::Arguments;
 use crate::lab::{Load, Pace};
-use crate::measure::{Aim, Ceiling, keyspace, mebibytes, median, rss_bytes, statements};
+use crate::measure::{Aim, Ceiling, keyspace, mebibytes, median, statements};
 use crate::node::{Node, NodeOptions, fresh_folder};
+use crate::proc::rss_bytes;
 use crate::report::{Failure, Tally};
 
 /// After a start, until memory is looked at.

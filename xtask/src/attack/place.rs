@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::measure::{high_water_bytes, labelled_metrics, mebibytes, size_bytes};
+use crate::measure::{labelled_metrics, mebibytes, size_bytes};
 use crate::node::{Node, NodeOptions, metrics_of};
 use crate::peers::succeed;
+use crate::proc::{high_water_bytes, runs};
 use crate::report::Failure;
 use crate::ring::{Ports, Ring};
 
@@ -190,11 +191,4 @@ fn start_ring(folder: &Path, plan: &Plan<'_>) -> Result<Place, Failure> {
 /// Where the nodes of a ring listen for each other.
 pub(super) fn storage_address() -> String {
     format!("127.0.0.1:{}", PORTS.storage)
-}
-
-/// One that has ended, and whom nobody has waited for, does not run.
-fn runs(process_id: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{process_id}/stat")).unwrap_or_default();
-    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
-    state.is_some_and(|state| state != 'Z' && state != 'X')
 }
