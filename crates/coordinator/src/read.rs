@@ -51,6 +51,12 @@ impl Coordinator {
                 // Boxed, as below.
                 Box::pin(settle_replicas(self, command, consistency)).await?;
             }
+            if let ReadTarget::Keys(keys) = &command.target
+                && keys.len() > 1
+                && replicas.is_alone_with(command, keys, consistency)
+            {
+                return Box::pin(read_from_owners(self, Admitted::by_ring(), command)).await;
+            }
             // Boxed, as below.
             let patience = self.patience(kind).min(patience_within(time));
             return Box::pin(read_until_current(self, replicas, command, consistency, (kind, patience)))

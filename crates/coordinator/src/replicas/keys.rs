@@ -8,12 +8,13 @@ use std::cell::Cell;
 use futures_util::StreamExt;
 use futures_util::stream;
 use read::{Given, ReadCommand, ReadPage, ReadPosition, ReadTarget};
+use replica::Wanted;
 use rows::PartitionKey;
 use tokio::time::Instant;
 
 use super::Replicas;
 use super::error::ReplicaError;
-use super::read::is_row_too_large;
+use super::read::{is_row_too_large, wanted_of};
 use crate::Consistency;
 use crate::assemble::{Order, assemble};
 use crate::read::{of_all, rest};
@@ -22,6 +23,24 @@ use crate::read::{of_all, rest};
 const KEYS_AT_ONCE: usize = 16;
 
 impl Replicas {
+    /// Does this node alone say what a read of these keys shows? Then its shards are asked as those of a node that is
+    /// by itself, each once for all of its keys.
+    pub(crate) fn is_alone_with(
+        &self,
+        command: &ReadCommand,
+        keys: &[PartitionKey],
+        consistency: Consistency,
+    ) -> bool {
+        let table = command.table.id();
+        keys.iter().all(|key| {
+            let partners = self.partners_to_read(table, key.token, consistency);
+            partners.is_some_and(|partners| partners.nodes.is_empty())
+                && self.admit(table, key.token, consistency).is_ok_and(|(plan, requirement)| {
+                    wanted_of(command, consistency, &plan, &requirement) == Wanted::Rows
+                })
+        })
+    }
+
     /// The page of several keys, in their order.
     pub(super) async fn read_keys(
         &self,
@@ -30,7 +49,11 @@ impl Replicas {
         consistency: Consistency,
         deadline: Instant,
     ) -> Result<ReadPage, ReplicaError> {
-        let keys = rest(keys, command);
+        let mut keys = rest(keys, command);
+        // Of a key behind which the page before ended there is no more.
+        if command.resume.as_ref().is_some_and(|position| is_behind(position, &keys)) {
+            keys.remove(0);
+        }
         let at_once = keys.len().clamp(1, KEYS_AT_ONCE);
         let shares = &Shares::new(command.limits.bytes_max, at_once);
         let reads = keys.iter().map(|key| async move {
@@ -64,6 +87,11 @@ impl Replicas {
         end_after(&mut pages, &keys);
         Ok(assemble(pages, Order::Keys(keys), command))
     }
+}
+
+/// Is the first of these keys done?
+fn is_behind(position: &ReadPosition, keys: &[PartitionKey]) -> bool {
+    position.clustering.is_none() && keys.first().is_some_and(|first| position.key == *first)
 }
 
 /// What is asked of one key.

@@ -308,7 +308,7 @@ impl Replicas {
 /// What is read of each replica at that level. A conditional change is told before it is written, once a quorum has
 /// accepted it: so rows are wanted in which it is, of as many replicas as meet each quorum. Who reads keys for an
 /// agreement has settled all of that.
-fn wanted_of(
+pub(super) fn wanted_of(
     command: &ReadCommand,
     consistency: Consistency,
     plan: &Plan<'_>,
