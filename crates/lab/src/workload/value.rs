@@ -35,17 +35,23 @@ impl Owner {
     pub(super) fn fill(self, salt: u64, value: &mut [u8]) {
         let salt = (salt & MASK) + OFFSET;
         let mut state = self.0 ^ scattered(salt);
-        for (index, chunk) in value.chunks_mut(STEP_BYTES).enumerate() {
-            let bytes = if index == 0 { salt } else { next(&mut state) };
-            chunk.copy_from_slice(&bytes.to_le_bytes()[..chunk.len()]);
+        let (words, end) = value.as_chunks_mut::<STEP_BYTES>();
+        let mut made = salt;
+        for word in words {
+            *word = made.to_le_bytes();
+            made = next(&mut state);
         }
+        end.copy_from_slice(&made.to_le_bytes()[..end.len()]);
     }
 
     /// Is this a value that was written for this key and column? One that is shorter than a salt always is.
     pub(super) fn has(self, value: &[u8]) -> bool {
         let Some((salt, rest)) = value.split_first_chunk::<STEP_BYTES>() else { return true };
         let mut state = self.0 ^ scattered(u64::from_le_bytes(*salt));
-        rest.chunks(STEP_BYTES).all(|chunk| *chunk == next(&mut state).to_le_bytes()[..chunk.len()])
+        // Words as numbers: comparing them as bytes was a third of a client's time.
+        let (words, end) = rest.as_chunks::<STEP_BYTES>();
+        words.iter().all(|word| u64::from_le_bytes(*word) == next(&mut state))
+            && *end == next(&mut state).to_le_bytes()[..end.len()]
     }
 }
 
