@@ -2,14 +2,15 @@
 //!
 //! One server at a time, on loopback, with the same client, `peristyle bench run` (see [`Load`]): it loads rows of 1
 //! KB, then runs YCSB's workloads in a fixed order (updates leave rows spread over several table files, so the reads
-//! after them cost more), then unlogged batches and lists of keys. The loop is closed: so many operations are always
-//! under way. That is said for all but the load, which has as many as `bench` loads with: 256.
+//! after them cost more), then unlogged batches and lists of keys. The loop is closed: `--in-flight` operations of YCSB
+//! are always under way, 16 batches or lists, and 256 rows of a load.
 //!
 //! Both sides sync their commit log periodically. The client shares the cores with the server, so the
 //! figure to compare is the server's CPU time for each operation; the ratio is against the better of
 //! Cassandra's profiles, medians over the rounds. Any operation that failed or was answered wrongly fails the run,
-//! whosever it is: what a server did for it would be in the figure of the others. Another binary of ours (`--against`)
-//! takes its turn after the first, in every round: what it needed before a change. The client is always the first.
+//! of either system: the CPU time that it took would be charged to those that went well. Another binary of ours
+//! (`--against`) takes its turn after the first, in every round: what it needed before a change. The client is always
+//! the first.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -220,7 +221,6 @@ fn load(plan: &Plan, workload: &str, address: &str) -> Load {
         Some(mix) => Load::new("batches", address, Pace::InFlight(BATCH_CLIENTS))
             .with("connections", BATCH_CLIENTS)
             .with("rows", plan.batch_rows)
-            .set("last", plan.batch_rows.saturating_sub(1))
             .mix(mix),
         None => {
             let letter = if workload == LOAD { LOADED } else { workload };

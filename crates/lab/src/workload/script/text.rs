@@ -57,7 +57,7 @@ pub(super) struct AuditText {
 impl AuditText {
     /// Reads the counters of a partition.
     pub(super) fn statement(&self) -> StatementText {
-        StatementText { statement: self.statement.clone(), values: self.values.clone(), rows: None, times: 1 }
+        StatementText::of(&self.statement, &self.values)
     }
 }
 
@@ -74,6 +74,16 @@ pub(super) struct StatementText {
     /// So many partitions in one request: a batch of statements, or an IN of keys.
     #[serde(default = "one")]
     pub(super) times: u64,
+    /// What kind of batch; logged, if none.
+    batch: Option<BatchKind>,
+}
+
+/// Whether a batch is written as a whole, whatever fails meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum BatchKind {
+    Logged,
+    Unlogged,
 }
 
 /// One kind of operation: a statement, or several in turn.
@@ -91,6 +101,7 @@ pub(super) struct OperationText {
     rows: Option<Span>,
     #[serde(default = "one")]
     times: u64,
+    batch: Option<BatchKind>,
     #[serde(default)]
     turns: Vec<StatementText>,
     /// What is done instead with a partition of which it is not known what it holds.
@@ -192,8 +203,10 @@ impl OperationText {
         if self.statement.is_some() != self.turns.is_empty() {
             return Err("it has either a statement or turns".to_owned());
         }
-        if self.statement.is_none() && (!self.values.is_empty() || self.rows.is_some() || self.times != 1) {
-            return Err("each of its turns has its own values, rows and times".to_owned());
+        let has_own =
+            !self.values.is_empty() || self.rows.is_some() || self.times != 1 || self.batch.is_some();
+        if self.statement.is_none() && has_own {
+            return Err("each of its turns has its own values, rows, times and batch".to_owned());
         }
         self.statements().iter().chain(&self.first).try_for_each(StatementText::check)
     }
@@ -205,6 +218,7 @@ impl OperationText {
             values: self.values.clone(),
             rows: self.rows,
             times: self.times,
+            batch: self.batch,
         });
         alone.into_iter().chain(self.turns.iter().cloned()).collect()
     }
@@ -222,6 +236,12 @@ pub(super) enum Effect {
 }
 
 impl StatementText {
+    /// On one partition, its rows not counted.
+    pub(super) fn of(statement: &str, values: &[String]) -> StatementText {
+        let (statement, values) = (statement.to_owned(), values.to_vec());
+        StatementText { statement, values, rows: None, times: 1, batch: None }
+    }
+
     fn check(&self) -> Result<(), String> {
         names_keyspace(&self.statement)?;
         let is_rows_of_read = self.rows.is_none() || self.effect()? == Effect::Read;
@@ -241,17 +261,21 @@ impl StatementText {
             }
             Effect::Condition if self.times > 1 => Err("conditions are on one partition".to_owned()),
             Effect::Write if names_times => Err(format!("only a SELECT says {TIMES}")),
+            effect if self.batch.is_some() && (effect == Effect::Read || self.times == 1) => {
+                Err("a batch is of writes to several partitions: it has times".to_owned())
+            }
             _ => Ok(()),
         }
     }
 
-    /// As a server gets it: of several partitions, a logged batch, or one marker for each.
+    /// As a server gets it: of several partitions, a batch, or one marker for each.
     pub(super) fn whole(&self) -> String {
         let times = self.times as usize;
         match self.effect() {
             Ok(Effect::Read) => self.statement.replace(TIMES, &vec!["?"; times].join(", ")),
             _ if times > 1 => {
-                format!("BEGIN BATCH {}APPLY BATCH", format!("{}; ", self.statement).repeat(times))
+                let kind = if self.batch == Some(BatchKind::Unlogged) { "UNLOGGED " } else { "" };
+                format!("BEGIN {kind}BATCH {}APPLY BATCH", format!("{}; ", self.statement).repeat(times))
             }
             _ => self.statement.clone(),
         }

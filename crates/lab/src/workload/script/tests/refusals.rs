@@ -43,6 +43,9 @@ fn what_the_text_alone_shows_is_refused_in_words() {
     assert!(operation(&unnamed).contains("does not say {keyspace}"));
     let rows = "[[operation]]\nname = 'w'\nstatement = 'DELETE FROM {keyspace}.t WHERE k = ?'\nrows = 1\n";
     assert!(operation(rows).contains("only a SELECT has rows"));
+    assert!(operation("batch = 'unlogged'\n").contains("a batch is of writes"));
+    assert!(operation("batch = 'logged'\n").contains("a batch is of writes"));
+    assert!(operation(&rows.replace("rows = 1", "batch = 'unlogged'")).contains("it has times"));
     assert!(value("kind = 'colour'").contains("unknown variant `colour`"));
     assert!(value("kind = 'row', from = 1").contains("unknown field `from`"));
     assert!(value("kind = 'template', text = '{colour}'").contains("no place of a text"));
@@ -76,11 +79,7 @@ fn what_a_server_shows_is_refused_in_words() {
 
 #[test]
 fn a_condition_is_known_by_its_words() {
-    let effect = |statement: &str| {
-        let text =
-            StatementText { statement: statement.to_owned(), values: Vec::new(), rows: None, times: 1 };
-        text.effect()
-    };
+    let effect = |statement: &str| StatementText::of(statement, &[]).effect();
     assert_eq!(effect("select * from t"), Ok(Effect::Read));
     assert_eq!(effect("UPDATE t SET a = 'IF it rains' WHERE k = ?"), Ok(Effect::Write));
     assert_eq!(effect("UPDATE t SET a = 1 WHERE k = ? if a = 0"), Ok(Effect::Condition));

@@ -95,6 +95,9 @@ fn a_request_of_several_partitions_has_values_of_each() {
         "SELECT id, title FROM ks.t WHERE id IN (?, ?, ?)".to_owned(),
     ];
     assert_eq!(script.statements("ks"), expected);
+    let unlogged = BATCHED.replacen("times = 3", "times = 3\nbatch = 'unlogged'", 1);
+    let unlogged = Script::of(&plan(&unlogged, 7), &unlogged).unwrap();
+    assert!(unlogged.statements("ks")[0].starts_with("BEGIN UNLOGGED BATCH INSERT"));
     let columns = [("id", CqlType::Bigint), ("title", CqlType::Text)];
     let of_batch: Vec<_> = columns.iter().cycle().take(6).cloned().collect();
     let of_in = vec![columns[0].clone(); 3];
