@@ -14,11 +14,11 @@
 use std::time::{Duration, Instant};
 
 use crate::arguments::Arguments;
+use crate::kernel::cpu_seconds;
 use crate::lab::{Load, Mix, Pace};
 use crate::measure::{Aim, Cassandra};
 use crate::node::{Node, NodeOptions, fresh_folder};
 use crate::peers::install_cassandra;
-use crate::proc::cpu_seconds;
 use crate::report::{Failure, Tally, complain};
 
 /// Short names and what `WITH compaction` says.

@@ -82,9 +82,9 @@ mod tests {
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         assert!(runs(child.id()));
         drop(child.stdin.take());
-        while runs(child.id()) {
-            std::thread::yield_now();
-        }
+        let looks = (0..10_000).take_while(|_| runs(child.id()));
+        looks.for_each(|_| std::thread::sleep(std::time::Duration::from_millis(1)));
+        assert!(!runs(child.id()), "it has ended");
         assert!(stat(child.id()).is_ok(), "it is still there");
         child.wait().unwrap();
         assert!(!runs(child.id()));

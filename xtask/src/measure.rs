@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::kernel::{high_water_bytes, rss_bytes};
 use crate::peers::{output, script, succeed};
-use crate::proc::{high_water_bytes, rss_bytes};
 use crate::report::{Failure, Tally, complain};
 use crate::wire::{Answer, Connection, Request};
 

@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 
 use crate::arguments::Arguments;
 use crate::crowd::{Asks, Crowd};
+use crate::kernel::{files_max, rss_bytes};
 use crate::lab::{Load, Measured, Mix, Pace};
 use crate::measure::{Aim, Ceiling, RssWatch, mebibytes, size_bytes, statements};
 use crate::node::{Node, NodeOptions, fresh_folder};
 use crate::peers::output;
 use crate::plot::{Plot, Series};
-use crate::proc::{files_max, rss_bytes};
 use crate::process::root;
 use crate::report::{Failure, Tally, complain};
 

@@ -10,10 +10,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::arguments::Arguments;
+use crate::kernel::rss_bytes;
 use crate::lab::{Load, Pace};
 use crate::measure::{Aim, Ceiling, keyspace, mebibytes, median, statements};
 use crate::node::{Node, NodeOptions, fresh_folder};
-use crate::proc::rss_bytes;
 use crate::report::{Failure, Tally};
 
 /// After a start, until memory is looked at.

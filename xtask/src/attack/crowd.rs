@@ -3,8 +3,8 @@
 use super::arena::Arena;
 use crate::crash::Dice;
 use crate::crowd::{Asks, Crowd};
+use crate::kernel::files_max;
 use crate::lab::{Load, Pace};
-use crate::proc::files_max;
 use crate::report::Failure;
 
 /// Words for `peristyle serve`: all of the crowd comes from one address.

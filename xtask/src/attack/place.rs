@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::kernel::{high_water_bytes, runs};
 use crate::measure::{labelled_metrics, mebibytes, size_bytes};
 use crate::node::{Node, NodeOptions, metrics_of};
 use crate::peers::succeed;
-use crate::proc::{high_water_bytes, runs};
 use crate::report::Failure;
 use crate::ring::{Ports, Ring};
 
