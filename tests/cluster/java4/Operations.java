@@ -124,6 +124,9 @@ public final class Operations {
     threads.shutdown();
     PreparedStatement read = session.prepare("SELECT count FROM " + KEYSPACE + ".visits WHERE page = 'front'");
     long counted = untilAnswered(read.bind()).one().getLong(0);
+    if (wanted < SECONDS * WORKERS) {
+      throw new IllegalStateException("only " + wanted + " visits in " + SECONDS + " s");
+    }
     if (counted != wanted) {
       throw new IllegalStateException(counted + " visits instead of " + wanted);
     }

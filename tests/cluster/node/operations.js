@@ -75,6 +75,7 @@ async function main() {
   const versions = await Promise.all([...Array(WORKERS).keys()].map(worker => work(client, worker)));
   const read = await untilAnswered(client, `SELECT count FROM ${KEYSPACE}.visits WHERE page = 'front'`);
   const counted = read.first().count.toNumber(), wanted = versions.reduce((sum, version) => sum + version);
+  if (wanted < SECONDS * WORKERS) throw new Error(`only ${wanted} visits in ${SECONDS} s`);
   if (counted !== wanted) throw new Error(`${counted} visits instead of ${wanted}`);
   console.log(`ok: ${2 * counted} operations, each done once; ${repeats} were asked again by the application`);
   await client.shutdown();

@@ -96,6 +96,8 @@ def main():
         wanted = sum(workers.map(lambda worker: work(session, worker, failures), range(WORKERS)))
     read = prepare(session, "SELECT count FROM visits WHERE page = 'front'")
     counted = until_answered(session, read, ()).one().count
+    if wanted < SECONDS * WORKERS:
+        failures.append(f"only {wanted} visits in {SECONDS} s")
     if counted != wanted:
         failures.append(f"{counted} visits instead of {wanted}")
     if failures:

@@ -34,6 +34,7 @@ func main() {
 	}
 	fmt.Println("ready")
 	end := time.Now().Add(seconds())
+	least := int64(seconds().Seconds() * workers)
 	var wanted atomic.Int64
 	var working sync.WaitGroup
 	for worker := range workers {
@@ -44,6 +45,9 @@ func main() {
 	untilAnswered(func() error {
 		return session.Query("SELECT count FROM " + keyspace + ".visits WHERE page = 'front'").Scan(&counted)
 	})
+	if wanted.Load() < least {
+		fail("only %d visits in %s", wanted.Load(), seconds())
+	}
 	if counted != wanted.Load() {
 		fail("%d visits instead of %d", counted, wanted.Load())
 	}
