@@ -59,6 +59,9 @@ pub struct Repetition {
     pub caches: BTreeMap<String, (u64, u64)>,
     /// Operations that were due and had no end when their time was over, some of them not even begun.
     pub endless_count: u64,
+    /// Requests that a node could not do for want of replicas, and of which another one was asked; however they ended.
+    #[serde(default)]
+    pub asked_again_count: u64,
     /// What errors said, and how often; only the first few that differ.
     pub errors: BTreeMap<String, u64>,
     /// What was wrong about answers, likewise.

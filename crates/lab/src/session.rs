@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use client::ClientError;
+use protocol::ErrorKind;
 
 use crate::disturbance::Hand;
 use crate::engine::{self, PassEnd, Watch};
@@ -37,24 +38,23 @@ pub fn run(plan: &Plan, preparation: &Preparation, watch: &mut Watch<'_>) -> Res
     Ok(measurement.finish())
 }
 
-/// A statement that a server refuses.
-pub(crate) struct Refused {
-    pub(crate) statement: String,
-    /// What it says.
-    pub(crate) source: Box<ClientError>,
-}
-
-/// What a server refuses of a plan, if it does: its tables are made, and its statements prepared.
+/// What a server says to a plan that it can not do: its tables are made, and its statements prepared.
 ///
 /// # Errors
-/// The plan makes no sense, or no node answers.
-pub(crate) fn refusal(plan: &Plan, preparation: &Preparation) -> Result<Option<Refused>, LabError> {
+/// The plan makes no sense, no node answers, or something else than that goes wrong.
+pub(crate) fn refusal(plan: &Plan, preparation: &Preparation) -> Result<Option<String>, LabError> {
     let mut workload = workload_of(plan)?;
     match Session::open(plan, &mut *workload, preparation) {
         Ok(_) => Ok(None),
-        Err(LabError::Statement { statement, source }) => Ok(Some(Refused { statement, source })),
+        Err(LabError::Statement { source, .. }) if is_refusal(&source) => Ok(Some(source.to_string())),
         Err(error) => Err(error),
     }
+}
+
+/// Does a server say that it does not have what a statement needs? Whatever else fails says nothing of that.
+fn is_refusal(error: &ClientError) -> bool {
+    let kinds = |kind: &ErrorKind| matches!(kind, ErrorKind::Invalid | ErrorKind::Syntax | ErrorKind::Config);
+    error.server().is_some_and(|error| kinds(&error.kind))
 }
 
 /// A plan under way, repetition by repetition, so that those of several can take turns.
@@ -143,6 +143,7 @@ impl Measurement {
             // A pass that was stopped has not read all.
             Ok(true) if watch.is_stopped() => {}
             Ok(true) => repetition.audit = self.workload.audited(),
+            // At ALL that is so while a node is away.
             Err(error) => self.results.warnings.push(format!("The counters could not be read: {error}.")),
         }
         if let Some(fault) = repetition.audit.and_then(|audit| audit.fault()) {

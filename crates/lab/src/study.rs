@@ -15,7 +15,7 @@ use crate::error::LabError;
 use crate::manifest::{Pace, Plan, VERSION, check_version};
 use crate::search::{closed_loop_rate, trial_seconds};
 use crate::servers::Servers;
-use crate::session::{Refused, refusal};
+use crate::session::refusal;
 
 /// What is studied, in words.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -167,6 +167,10 @@ pub fn study(
         if part.may_be_refused {
             part.left_out = leave_out(&part.plan, &mut contenders)?;
             tell.leaves_out(&part);
+            if contenders.is_empty() {
+                tell.ends(part, Comparison::of(Vec::new()))?;
+                continue;
+            }
         }
         if let Offer::PartOfBorne(share) = part.offer {
             let known = borne.as_ref().filter(|(other, _)| !part.loads && is_same_load(other, &part.plan));
@@ -186,18 +190,21 @@ pub fn study(
     Ok(())
 }
 
-/// Seconds that a study of so many servers takes at least: warm-ups, measurements, and trials that find out what is
+/// About how many seconds a study of so many servers takes: warm-ups, measurements, and trials that find out what is
 /// borne. Loads come on top.
 pub fn study_seconds(parts: &[Part], contender_count: usize) -> f64 {
-    let seconds = |part: &Part| {
+    let (mut seconds, mut tried) = (0.0, None);
+    for part in parts {
         let plan = &part.plan;
-        let trial_s = match part.offer {
-            Offer::PartOfBorne(_) => trial_seconds(plan),
-            Offer::AsPlanned => 0.0,
-        };
-        plan.repetition_count as f64 * (plan.warmup_s + plan.measured_s) + trial_s
-    };
-    parts.iter().map(seconds).sum::<f64>() * contender_count as f64
+        seconds += plan.repetition_count as f64 * (plan.warmup_s + plan.measured_s);
+        let has_trial = matches!(part.offer, Offer::PartOfBorne(_));
+        let is_known = |tried: &Plan| !part.loads && is_same_load(tried, plan);
+        if has_trial && !tried.is_some_and(is_known) {
+            seconds += trial_seconds(plan);
+        }
+        tried = has_trial.then_some(plan).or(tried);
+    }
+    seconds * contender_count as f64
 }
 
 /// Whoever is told how a study goes.
@@ -221,27 +228,18 @@ pub trait Tell {
 /// Leaves out those that refuse the statements of a plan, and tells what they said.
 ///
 /// # Errors
-/// One can not be asked, or all refuse.
+/// One can not be asked.
 fn leave_out(plan: &Plan, contenders: &mut Vec<Contender>) -> Result<Vec<(String, String)>, LabError> {
     let (mut left_out, mut others) = (Vec::new(), Vec::new());
-    let mut last = None;
     for contender in contenders.drain(..) {
         let plan = Plan { nodes: contender.nodes.clone(), ..plan.clone() };
         match refusal(&plan, &contender.preparation)? {
             None => others.push(contender),
-            Some(refused) => {
-                left_out.push((contender.name, refused.source.to_string()));
-                last = Some(refused);
-            }
+            Some(why) => left_out.push((contender.name, why)),
         }
     }
     *contenders = others;
-    match last {
-        Some(Refused { statement, source }) if contenders.is_empty() => {
-            Err(LabError::Statement { statement, source })
-        }
-        _ => Ok(left_out),
-    }
+    Ok(left_out)
 }
 
 /// Would the same closed loop find the same?

@@ -32,14 +32,14 @@ const STREAM_COUNT_MAX: u16 = 1 << 14;
 #[derive(Debug)]
 pub(crate) struct Session {
     nodes: Arc<Nodes>,
-    door: Arc<Door>,
+    statements: Arc<[String]>,
     preparation: Preparation,
 }
 
 /// Whoever opens connections, at the beginning and when some have broken.
 #[derive(Debug)]
 pub(crate) struct Door {
-    statements: Vec<String>,
+    statements: Arc<[String]>,
     consistency: Consistency,
 }
 
@@ -75,8 +75,7 @@ impl Session {
         workload: &mut dyn Workload,
         preparation: &Preparation,
     ) -> Result<Session, LabError> {
-        let consistency = Consistency::from_name(&plan.consistency)
-            .ok_or_else(|| LabError::Plan(format!("there is no consistency level '{}'", plan.consistency)))?;
+        level_of(plan)?;
         let (node, mut connection) = first_connection(&plan.nodes)?;
         let keyspace = &plan.keyspace;
         let mut statements =
@@ -90,8 +89,11 @@ impl Session {
             .map_err(|source| LabError::Nodes { node: node.to_owned(), source: Box::new(source) })?;
         let statements = workload.statements(keyspace);
         workload.learn(&prepare(&mut connection, &statements)?)?;
-        let door = Arc::new(Door { statements, consistency });
-        Ok(Session { nodes: Arc::new(nodes), door, preparation: preparation.clone() })
+        Ok(Session {
+            nodes: Arc::new(nodes),
+            statements: statements.into(),
+            preparation: preparation.clone(),
+        })
     }
 
     /// What the nodes say of themselves; of one that does not answer, that.
@@ -130,9 +132,12 @@ impl Session {
         self.preparation.hand.as_ref()
     }
 
-    /// Whoever opens connections.
-    pub(crate) fn door(&self) -> &Arc<Door> {
-        &self.door
+    /// Whoever opens connections on which operations are at the level of a plan.
+    ///
+    /// # Errors
+    /// There is no such level.
+    pub(crate) fn door(&self, plan: &Plan) -> Result<Arc<Door>, LabError> {
+        Ok(Arc::new(Door { statements: self.statements.clone(), consistency: level_of(plan)? }))
     }
 
     /// Connections for each thread, to each node, with the workload's statements prepared. Those to nodes that are down
@@ -140,7 +145,7 @@ impl Session {
     ///
     /// # Errors
     /// No node takes a connection.
-    pub(crate) fn links(&self, plan: &Plan) -> Result<Vec<Vec<Link>>, LabError> {
+    pub(crate) fn links(&self, plan: &Plan, door: &Door) -> Result<Vec<Vec<Link>>, LabError> {
         let near = self.nodes.near();
         // Each thread reaches each node.
         let link_count = plan.connection_count.max(near.len() * plan.thread_count);
@@ -149,7 +154,7 @@ impl Session {
         let mut down: Vec<Option<LabError>> = near.iter().map(|_| None).collect();
         for index in 0..link_count {
             let place = index % near.len();
-            let opened = down[place].is_none().then(|| self.door.open(&near[place], stream_count));
+            let opened = down[place].is_none().then(|| door.open(&near[place], stream_count));
             let link = match opened {
                 Some(Ok(link)) => link,
                 Some(Err(error @ LabError::Node { .. })) => {
@@ -188,6 +193,11 @@ impl Session {
         }
         caches
     }
+}
+
+fn level_of(plan: &Plan) -> Result<Consistency, LabError> {
+    let level = Consistency::from_name(&plan.consistency);
+    level.ok_or_else(|| LabError::Plan(format!("there is no consistency level '{}'", plan.consistency)))
 }
 
 fn prepare(connection: &mut Connection, statements: &[String]) -> Result<Vec<Prepared>, LabError> {

@@ -13,7 +13,7 @@ use mio::{Interest, Registry, Token};
 use protocol::{Consistency, Decoder, Encoder, Flags, Frame, Opcode, Version};
 
 use crate::topology::Near;
-use crate::workload::{Operation, Request};
+use crate::workload::{Kept, Operation, Request};
 
 /// The version that is spoken.
 pub(super) const VERSION: Version = Version::V4;
@@ -37,6 +37,8 @@ pub(super) struct UnderWay {
     pub(super) intended_us: u64,
     /// When its first request was put.
     pub(super) begun_us: u64,
+    /// A node could not reach enough replicas for its request, and another one was asked.
+    pub(super) is_asked_again: bool,
 }
 
 /// A stream: which answer it waits for.
@@ -73,6 +75,8 @@ pub(crate) struct Link {
     encoder: Encoder,
     free: Vec<i16>,
     streams: Vec<Stream>,
+    /// What each stream has asked, where there are other nodes to ask it of.
+    kept: Vec<Kept>,
     /// Streams with an operation.
     busy_count: usize,
     /// Streams that wait for an answer that is too late already.
@@ -117,6 +121,7 @@ impl Link {
             encoder,
             free: (0..stream_count).rev().collect(),
             streams: vec![Stream::Free; stream_count as usize],
+            kept: Vec::new(),
             busy_count: 0,
             forgotten_count: 0,
             silent_since_us: 0,
@@ -140,6 +145,16 @@ impl Link {
         self.free.last().copied().filter(|_| has_room)
     }
 
+    /// From now on it keeps what it asks, so that another node can be asked.
+    pub(super) fn keep_requests(&mut self) {
+        self.kept.resize_with(self.streams.len(), Kept::default);
+    }
+
+    /// What a stream has asked last, if that is kept.
+    pub(super) fn kept(&self, stream: i16) -> Option<&Kept> {
+        self.kept.get(stream as usize)
+    }
+
     /// How many streams there are, free or not.
     pub(super) fn stream_count(&self) -> i16 {
         self.streams.len() as i16
@@ -157,16 +172,19 @@ impl Link {
     }
 
     /// Takes the place of another one, whose bytes count on.
-    pub(super) fn count_on(&mut self, other: &Link) {
+    pub(super) fn take_place_of(&mut self, other: &Link) {
         self.received_bytes += other.received_bytes;
+        if !other.kept.is_empty() {
+            self.keep_requests();
+        }
     }
 
     /// Begins an operation on the stream that was said to be free.
-    pub(super) fn begin(&mut self, stream: i16, under_way: UnderWay, request: &Request<'_>) {
+    pub(super) fn begin(&mut self, stream: i16, under_way: UnderWay, request: &Request<'_>, now_us: u64) {
         let free = self.free.pop();
         assert_eq!(free, Some(stream), "an operation begins on the free stream that was asked for");
         if self.busy_count + self.forgotten_count == 0 {
-            self.silent_since_us = under_way.begun_us;
+            self.silent_since_us = now_us;
         }
         self.streams[stream as usize] = Stream::Busy(under_way);
         self.busy_count += 1;
@@ -176,7 +194,7 @@ impl Link {
     /// The operation of a stream goes on with another request.
     pub(super) fn go_on(&mut self, stream: i16, operation: Operation, request: &Request<'_>) {
         if let Stream::Busy(under_way) = &mut self.streams[stream as usize] {
-            under_way.operation = operation;
+            (under_way.operation, under_way.is_asked_again) = (operation, false);
         }
         self.put(stream, request);
     }
@@ -270,6 +288,9 @@ impl Link {
         let id = &self.ids[request.statement];
         let (value_count, values) = request.values();
         let consistency = self.consistency.code();
+        if let Some(kept) = self.kept.get_mut(stream as usize) {
+            request.keep(kept);
+        }
         self.encoder.append_with(VERSION, stream, Opcode::Execute, Flags::NONE, |out| {
             out.put_u16(id.len() as u16);
             out.put_slice(id);

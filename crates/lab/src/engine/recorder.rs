@@ -57,6 +57,8 @@ pub(super) struct Found {
     pub(super) wrongs: BTreeMap<String, u64>,
     /// Operations that had no end when the run was over.
     pub(super) endless_count: u64,
+    /// Requests that a node could not do for want of replicas, and of which another one was asked.
+    pub(super) asked_again_count: u64,
     /// Seconds for which threads were ready to run and had no core.
     pub(super) waited_s: f64,
     /// Bytes of answers, within the measurement.
@@ -108,6 +110,11 @@ impl Recorder {
         self.found.endless_count += count;
     }
 
+    /// Of an operation that was due then another node was asked for a request.
+    pub(super) fn note_asked_again(&mut self, intended_us: u64) {
+        self.found.asked_again_count += u64::from(self.window.has(intended_us));
+    }
+
     /// What it has found.
     pub(super) fn finish(self) -> Found {
         self.found
@@ -123,6 +130,7 @@ impl Found {
             errors: BTreeMap::new(),
             wrongs: BTreeMap::new(),
             endless_count: 0,
+            asked_again_count: 0,
             waited_s: 0.0,
             received_bytes: 0,
         }
@@ -140,6 +148,7 @@ impl Found {
         add_counts(&mut self.errors, other.errors);
         add_counts(&mut self.wrongs, other.wrongs);
         self.endless_count += other.endless_count;
+        self.asked_again_count += other.asked_again_count;
         self.waited_s += other.waited_s;
         self.received_bytes += other.received_bytes;
     }

@@ -193,6 +193,7 @@ fn repetition_of(pass: Pass) -> (Repetition, PassEnd) {
         received_bytes: pass.found.received_bytes,
         caches: pass.usage.caches,
         endless_count: pass.found.endless_count,
+        asked_again_count: pass.found.asked_again_count,
         errors: pass.found.errors,
         wrongs: pass.found.wrongs,
         events: pass.events,
@@ -210,7 +211,8 @@ fn pass(
     watch: &mut Watch<'_>,
     operations: &dyn Fn(Part) -> Box<dyn Operations>,
 ) -> Result<Pass, LabError> {
-    let parts = session.links(plan)?;
+    let door = session.door(plan)?;
+    let parts = session.links(plan, &door)?;
     let (shared, started) = (Arc::new(Shared::default()), Instant::now());
     let window = window(phase, plan);
     let kinds = workload.kinds();
@@ -226,7 +228,7 @@ fn pass(
             window,
             timeout: Duration::from_secs_f64(plan.timeout_s),
             bears_all_broken: !plan.disturbances.is_empty(),
-            door: session.door().clone(),
+            door: door.clone(),
             patience: PATIENCE,
             started,
             shared: shared.clone(),

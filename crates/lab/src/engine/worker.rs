@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use mio::{Events, Poll, Token, Waker};
-use protocol::{Frame, Response, ResponseEnvelope};
+use protocol::{ErrorKind, ErrorResponse, Frame, Response, ResponseEnvelope};
+use ring::NodeIndex;
 
 use super::link::{Link, NothingAsked, UnderWay};
 use super::mender::Mender;
@@ -85,8 +86,12 @@ impl Worker {
         let poll = Poll::new()?;
         let timer = Timer::new(poll.registry(), TIMER)?;
         let mender = Mender::new(work.door.clone(), Waker::new(poll.registry(), MENDED)?)?;
+        let has_others = links.iter().any(|link| link.node.index != links[0].node.index);
         for (index, link) in links.iter_mut().enumerate() {
             link.register(poll.registry(), Token(index))?;
+            if has_others {
+                link.keep_requests();
+            }
             if link.is_buried() {
                 mender.ask(index, link);
             }
@@ -181,12 +186,12 @@ impl Worker {
                 self.is_done = true;
                 break;
             };
-            let under_way = UnderWay { operation, intended_us, begun_us: now_us };
+            let under_way = UnderWay { operation, intended_us, begun_us: now_us, is_asked_again: false };
             self.work.pacer.pass();
             if has_stream {
                 let turns = Turns { links: &self.links, nodes: &self.work.nodes, now_us };
                 let (index, stream) = turns.next_stream(&mut self.next_link, &request);
-                self.links[index].begin(stream, under_way, &request);
+                self.links[index].begin(stream, under_way, &request, now_us);
             } else {
                 let seconds = self.work.timeout.as_secs_f64();
                 self.fail(under_way, now_us, format!("no connection was free for {seconds} s"));
@@ -272,6 +277,11 @@ impl Worker {
         let Some(mut under_way) = answered else { return Ok(()) };
         let envelope = ResponseEnvelope::decode(frame);
         let envelope = envelope.map_err(|error| self.malformed(index, error.to_string()))?;
+        if let Response::Error(ErrorResponse { kind: ErrorKind::Unavailable { .. }, .. }) = &envelope.response
+            && self.ask_another(index, stream, under_way, now_us)
+        {
+            return Ok(());
+        }
         let mut request = Request::new(&mut self.values);
         let operations = &mut self.work.operations;
         let step = match &envelope.response {
@@ -297,6 +307,22 @@ impl Worker {
         self.links[index].end(stream);
         self.record(under_way, now_us, end);
         Ok(())
+    }
+
+    /// A node can not reach enough replicas, and has done nothing: another one is asked, as drivers do, once for a
+    /// request. Tells whether there is one.
+    fn ask_another(&mut self, index: usize, stream: i16, under_way: UnderWay, now_us: u64) -> bool {
+        let link = &self.links[index];
+        let Some(kept) = link.kept(stream).filter(|_| !under_way.is_asked_again) else { return false };
+        let mut request = Request::new(&mut self.values);
+        request.restore(kept);
+        let turns = Turns { links: &self.links, nodes: &self.work.nodes, now_us };
+        let found = turns.other_stream(&mut self.next_link, &request, link.node.index);
+        let Some((other, free)) = found else { return false };
+        self.links[index].end(stream);
+        self.links[other].begin(free, UnderWay { is_asked_again: true, ..under_way }, &request, now_us);
+        self.recorder.note_asked_again(under_way.intended_us);
+        true
     }
 
     fn record(&mut self, under_way: UnderWay, ended_us: u64, end: End) {
@@ -330,7 +356,7 @@ impl Worker {
     fn take_mended(&mut self) -> io::Result<()> {
         while let Some((index, mut link)) = self.mender.next() {
             link.register(self.poll.registry(), Token(index))?;
-            link.count_on(&self.links[index]);
+            link.take_place_of(&self.links[index]);
             self.links[index] = link;
         }
         Ok(())
@@ -374,18 +400,37 @@ impl Turns<'_> {
     /// A free stream, of which there is one: to a node that has the row, if such a node has one, and to a node that is
     /// not slow, links taking turns.
     fn next_stream(&self, next_link: &mut usize, request: &Request<'_>) -> (usize, i16) {
+        let found = self.best_stream(next_link, request, |_| true);
+        found.expect("whoever begins an operation has seen a free stream")
+    }
+
+    /// The same of any node but this one.
+    fn other_stream(
+        &self,
+        next_link: &mut usize,
+        request: &Request<'_>,
+        than: NodeIndex,
+    ) -> Option<(usize, i16)> {
+        self.best_stream(next_link, request, |link| link.node.index != than)
+    }
+
+    fn best_stream(
+        &self,
+        next_link: &mut usize,
+        request: &Request<'_>,
+        may_be: impl Fn(&Link) -> bool,
+    ) -> Option<(usize, i16)> {
         let token = request.token();
         let is_replica =
             |link: &Link| token.is_some_and(|token| self.nodes.is_replica(link.node.index, token));
         let is_brisk = |link: &Link| !link.is_slow(self.now_us);
-        let found = self
-            .first(*next_link, |link| is_brisk(link) && is_replica(link))
-            .or_else(|| self.first(*next_link, is_replica))
-            .or_else(|| self.first(*next_link, is_brisk))
-            .or_else(|| self.first(*next_link, |_| true));
-        let (index, stream) = found.expect("whoever begins an operation has seen a free stream");
+        let (index, stream) = self
+            .first(*next_link, |link| may_be(link) && is_brisk(link) && is_replica(link))
+            .or_else(|| self.first(*next_link, |link| may_be(link) && is_replica(link)))
+            .or_else(|| self.first(*next_link, |link| may_be(link) && is_brisk(link)))
+            .or_else(|| self.first(*next_link, may_be))?;
         *next_link = (index + 1) % self.links.len();
-        (index, stream)
+        Some((index, stream))
     }
 
     fn first(&self, next_link: usize, is_wanted: impl Fn(&Link) -> bool) -> Option<(usize, i16)> {

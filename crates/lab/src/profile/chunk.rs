@@ -20,17 +20,18 @@ const DATA_PART: u64 = 2;
 fn make(scale: &Scale<'_>) -> Repeated {
     let (memory_bytes, value_bytes) = (scale.megabytes("memory-mb"), scale.setting("value-bytes"));
     let row_count = scale.rows(memory_bytes * DATA_PART / value_bytes.max(1));
-    let part = |size: &str, about: String| {
+    let part = |name: &str, size: &str, about: String| {
         let mut plan = scale.plan("tlp-keyvalue");
         plan.row_count = row_count;
         plan.keyspace = format!("bench_{size}");
         set(&mut plan, "chunk-kb", size);
         set(&mut plan, "bytes-min", value_bytes);
         set(&mut plan, "bytes-max", value_bytes);
-        Part::new(size, about, plan, true, Offer::AsPlanned)
+        Part::new(name, about, plan, true, Offer::AsPlanned)
     };
-    let mut parts: Vec<Part> = SIZES_KB.map(|kb| part(kb, format!("chunks of {kb} KB"))).to_vec();
-    let chosen = part(AUTO, "the server chooses by what is read and written".to_owned());
+    let mut parts: Vec<Part> =
+        SIZES_KB.map(|kb| part(&format!("{kb}k"), kb, format!("chunks of {kb} KB"))).to_vec();
+    let chosen = part(AUTO, AUTO, "the server chooses by what is read and written".to_owned());
     parts.push(Part { may_be_refused: true, ..chosen });
     Repeated {
         subject: Subject {

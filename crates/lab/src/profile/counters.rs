@@ -36,8 +36,8 @@ fn make(scale: &Scale<'_>) -> Repeated {
                 "100,000 increments with timeouts and retries became 100,064.",
             ]),
             scaled: vec![
-                "The client repeats nothing: an increment that failed may have been counted or not, and counters may lie \
-                 between both; outside of that they are wrong."
+                "The client repeats nothing but what a node refuses for want of replicas: an increment that failed may have \
+                 been counted or not, and counters may lie between both; outside of that they are wrong."
                     .to_owned(),
                 format!("{}, uniform.", several(row_count, "counter")),
             ],

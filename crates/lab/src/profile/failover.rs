@@ -40,8 +40,8 @@ fn make(scale: &Scale<'_>) -> Repeated {
             scaled: sentences(&[
                 "Half of what the slowest server bears with all nodes; an operation has 2 s, as with the Java driver 4.",
                 "The client opens broken connections anew every 200 ms, and asks other replicas before one that has given no answer for 200 ms.",
-                "Nothing is repeated by the client, and each failure is counted: where a node says that it can not reach enough \
-                 replicas, a driver would ask another one.",
+                "Where a node says that it can not reach enough replicas, the client asks another one, once, as drivers do. \
+                 Nothing else is repeated, and each failure is counted.",
             ]),
             price: None,
         },

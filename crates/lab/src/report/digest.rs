@@ -31,6 +31,7 @@ struct Digest<'a> {
     server_cpu_us: Option<f64>,
     server_resident_bytes: Option<u64>,
     endless_count: u64,
+    asked_again_count: u64,
     errors: &'a BTreeMap<String, u64>,
     wrongs: &'a BTreeMap<String, u64>,
     warnings: &'a [String],
@@ -63,6 +64,7 @@ struct Part<'a> {
     error_count: u64,
     wrong_count: u64,
     endless_count: u64,
+    asked_again_count: u64,
     client_cpu_s: f64,
     client_waited_s: f64,
     server_cpu_s: Option<f64>,
@@ -110,6 +112,7 @@ pub fn digest(results: &Results, load: Option<&Repetition>) -> serde_json::Resul
         server_cpu_us: summary.cost.server_cpu_us,
         server_resident_bytes: summary.cost.server_resident_bytes,
         endless_count: summary.endless_count,
+        asked_again_count: summary.asked_again_count,
         errors: &summary.errors,
         wrongs: &summary.wrongs,
         warnings: &summary.warnings,
@@ -144,6 +147,7 @@ impl<'a> Part<'a> {
             error_count: total.error_count,
             wrong_count: total.wrong_count,
             endless_count: repetition.endless_count,
+            asked_again_count: repetition.asked_again_count,
             client_cpu_s: repetition.client_cpu_s,
             client_waited_s: repetition.client_waited_s,
             server_cpu_s: repetition.server_cpu_s,
@@ -218,6 +222,8 @@ mod tests {
         assert_eq!(digest["all"]["rate"], summary.all.rate.mean);
         assert_eq!(digest["kinds"][0]["kind"], "read");
         assert_eq!(digest["all"]["response"]["p99_us"], summary.all.response.p99().all_us);
+        assert_eq!(digest["asked_again_count"], 1234);
+        assert_eq!(digest["repetitions"][2]["asked_again_count"], 1234);
         assert_eq!(digest["load"], Value::Null);
         let counts = digest["repetitions"][1]["by_second"].as_array().unwrap().iter();
         let sum: u64 = counts.filter_map(|second| second["count"].as_u64()).sum();

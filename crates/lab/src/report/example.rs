@@ -98,6 +98,7 @@ fn repetition(index: usize, load: &Load, chance: &mut Chance) -> Repetition {
         received_bytes: 0,
         caches: BTreeMap::new(),
         endless_count: 0,
+        asked_again_count: if index == 2 { 1234 } else { 0 },
         errors: if index == 2 {
             BTreeMap::from([("<timeout> & no answer".to_owned(), failed_count)])
         } else {

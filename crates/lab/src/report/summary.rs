@@ -27,6 +27,8 @@ pub(crate) struct Summary {
     pub(crate) cost: Cost,
     /// Operations that were due and had no end.
     pub(crate) endless_count: u64,
+    /// Requests of which a second node was asked.
+    pub(crate) asked_again_count: u64,
     /// What errors said, and how often.
     pub(crate) errors: BTreeMap<String, u64>,
     /// What was wrong about answers, likewise.
@@ -94,6 +96,7 @@ impl Summary {
             dropped_count: results.repetitions.len() - kept.len(),
             cost: Cost::of(&counted),
             endless_count: kept.iter().map(|kept| kept.endless_count).sum(),
+            asked_again_count: kept.iter().map(|kept| kept.asked_again_count).sum(),
             errors: added(kept.iter().map(|kept| &kept.errors)),
             wrongs: added(kept.iter().map(|kept| &kept.wrongs)),
             audit: kept.iter().rev().find_map(|kept| kept.audit),

@@ -74,6 +74,10 @@ fn cost(summary: &Summary) -> String {
     if summary.dropped_count > 0 {
         parts.push(format!("{} dropped", words::count(summary.dropped_count as u64)));
     }
+    if summary.asked_again_count > 0 {
+        parts
+            .push(format!("{} asked of a second node", words::several(summary.asked_again_count, "request")));
+    }
     let cost = &summary.cost;
     let each = |who: &str, us: f64| format!("{who} CPU {} µs per operation", words::figure(us));
     parts.extend(cost.client_cpu_us.map(|us| each("client", us)));
@@ -105,7 +109,9 @@ mod tests {
         let kinds: Vec<&str> = rows.iter().filter_map(|row| row.split("  ").next()).collect();
         assert_eq!(kinds, ["kind", "read", "update", "all"]);
         assert!(rows.iter().all(|row| row.chars().count() == rows[0].chars().count()), "{text}");
-        assert!(text.contains("3 repetitions kept; 1 dropped; client CPU"));
+        assert!(
+            text.contains("3 repetitions kept; 1 dropped; 1,234 requests asked of a second node; client CPU")
+        );
         assert!(text.contains("  10 x <timeout> & no answer\n"));
         assert!(lines.last().unwrap().starts_with("warning: "));
     }

@@ -5,15 +5,15 @@
 //! is found while it is measured. YCSB's are code ([`ycsb`]); all others are texts, one's own among them ([`script`]).
 
 mod acknowledged;
+mod request;
 pub(crate) mod script;
 mod value;
 pub(crate) mod ycsb;
 
-use bytes::{BufMut, BytesMut};
 use protocol::{Prepared, Rows};
 use stdx::cursor::Cursor;
-use types::Token;
 
+pub(crate) use request::{Kept, Request};
 pub use ycsb::SETTINGS as YCSB_SETTINGS;
 
 use crate::error::LabError;
@@ -115,77 +115,6 @@ pub(crate) enum Step {
     GoOn,
     /// The answer can not be right: why.
     Wrong(String),
-}
-
-/// A request in the making: which statement, with which values.
-#[derive(Debug)]
-pub(crate) struct Request<'a> {
-    /// The statement's place.
-    pub(crate) statement: usize,
-    token: Option<Token>,
-    value_count: u16,
-    values: &'a mut BytesMut,
-}
-
-impl<'a> Request<'a> {
-    /// Without values yet, in a buffer that is empty.
-    pub(crate) fn new(values: &'a mut BytesMut) -> Request<'a> {
-        values.clear();
-        Request { statement: 0, token: None, value_count: 0, values }
-    }
-
-    /// Is to execute this statement, from its first value on.
-    pub(crate) fn execute(&mut self, statement: usize) -> &mut Self {
-        self.values.clear();
-        (self.statement, self.token, self.value_count) = (statement, None, 0);
-        self
-    }
-
-    /// Is about the partition with this key, as a token is made of it.
-    pub(crate) fn on(&mut self, partition_key: &[u8]) -> &mut Self {
-        self.token = Some(Token::of(partition_key));
-        self
-    }
-
-    /// Where its partition is on the ring, if it is about one.
-    pub(crate) fn token(&self) -> Option<Token> {
-        self.token
-    }
-
-    /// The next value.
-    pub(crate) fn value(&mut self, value: &[u8]) -> &mut Self {
-        self.values.put_u32(value.len() as u32);
-        self.values.put_slice(value);
-        self.value_count += 1;
-        self
-    }
-
-    /// The next value, of so many bytes that `fill` writes.
-    pub(crate) fn value_with(&mut self, byte_count: usize, fill: impl FnOnce(&mut [u8])) -> &mut Self {
-        self.values.put_u32(byte_count as u32);
-        let start = self.values.len();
-        self.values.resize(start + byte_count, 0);
-        fill(&mut self.values[start..]);
-        self.value_count += 1;
-        self
-    }
-
-    /// The values, each by itself.
-    #[cfg(test)]
-    pub(crate) fn apart(&self) -> Vec<Vec<u8>> {
-        let (count, values) = self.values();
-        let (mut values, mut apart) = (Cursor::new(values), Vec::new());
-        while let Ok(value) = values.cql_bytes() {
-            apart.extend(value.map(<[u8]>::to_vec));
-        }
-        assert_eq!(apart.len(), usize::from(count));
-        apart
-    }
-
-    /// The values as EXECUTE has them, with their count.
-    pub(crate) fn values(&self) -> (u16, &[u8]) {
-        (self.value_count, self.values)
-    }
 }
 
 /// Walks over rows of so many columns until one is found wrong: why.

@@ -67,3 +67,42 @@ fn what_can_not_be_done_to_a_server_ends_the_run_in_words() {
     let late = run(&stub, &disturbed_plan(&stub, &["4:kill:1"])).unwrap_err().to_string();
     assert!(late.contains("not later"), "{late}");
 }
+
+#[test]
+fn where_a_node_lacks_replicas_another_one_is_asked_once() {
+    let lacking = || Manners { lacks_replicas: true, ..Manners::default() };
+    let peer = Stub::start(lacking());
+    let stub = Stub::start(Manners { peer: Some(peer.address), ..Manners::default() });
+    let results = measured(&plan(&stub, "ycsb-a", Pace::Open { rate: 400.0 })).unwrap();
+    let (repetition, total) = (&results.repetitions[0], results.repetitions[0].total());
+    assert_eq!((total.response.count(), total.error_count, total.wrong_count), (800, 0, 0));
+    // Half of the rows are the peer's.
+    assert!((1..800).contains(&repetition.asked_again_count), "{}", repetition.asked_again_count);
+
+    let stub = Stub::start(Manners { peer: Some(peer.address), ..lacking() });
+    let stop = AtomicBool::new(false);
+    let mut watch = Watch { tell: &mut |_| {}, loaded: &mut |_, _| {}, stop: &stop };
+    let plan = plan(&stub, "ycsb-a", Pace::Open { rate: 400.0 });
+    let results = lab::run(&plan, &Preparation::default(), &mut watch).unwrap();
+    let (repetition, total) = (&results.repetitions[0], results.repetitions[0].total());
+    assert_eq!((total.response.count(), total.error_count), (0, 800), "and a second refusal is an error");
+    assert_eq!(repetition.asked_again_count, 800);
+}
+
+#[test]
+fn a_connection_that_was_mended_asks_another_node_too() {
+    let peer = Stub::start(Manners::default());
+    let lacking = Manners { lacks_replicas: true, peer: Some(peer.address), ..Manners::default() };
+    let stub = Stub::start(lacking);
+    let mut plan = disturbed_plan(&stub, &["0.5:kill:1", "1:start:1"]);
+    // Each thread reaches each node by one connection, which is the one that breaks.
+    plan.connection_count = 2;
+    let hand = Some(stub.fate.clone() as _);
+    let stop = AtomicBool::new(false);
+    let mut watch = Watch { tell: &mut |_| {}, loaded: &mut |_, _| {}, stop: &stop };
+    let results = lab::run(&plan, &Preparation { hand, ..Preparation::default() }, &mut watch).unwrap();
+    let refused =
+        results.repetitions[0].errors.keys().filter(|text| text.contains("consistency level")).count();
+    assert_eq!(refused, 0, "no refusal is an error, before and after: {:?}", results.repetitions[0].errors);
+    assert!(good_count(&results, 2) > 150, "all goes well again");
+}

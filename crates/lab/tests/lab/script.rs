@@ -1,8 +1,10 @@
 //! Workloads that are texts, over a server whose behaviour is known.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use lab::{Pace, Plan};
+use lab::{Pace, Plan, Preparation, Watch};
+use protocol::Consistency;
 
 use crate::measured::{self, measured};
 use crate::stub::{Manners, Stub};
@@ -106,4 +108,47 @@ fn what_can_not_be_run_is_refused_in_words() {
         refused(&|plan| (plan.workload, plan.script) = ("tlp-nothing".to_owned(), None))
             .contains("no workload 'tlp-nothing'")
     );
+}
+
+/// A counter of eight characters, which never counts.
+const COUNTED: &str = r#"
+name = "counted"
+about = "increments that are lost"
+partitions = 20
+tables = ["CREATE TABLE {keyspace}.t (key text PRIMARY KEY, field0 text)"]
+
+[values]
+key = { kind = "template", text = "row{partition:5}" }
+field0 = { kind = "letters", bytes = 10 }
+
+[load]
+statement = "INSERT INTO {keyspace}.t (key, field0) VALUES (?, ?)"
+values = ["key", "field0"]
+
+[[operation]]
+name = "add"
+statement = "UPDATE {keyspace}.t SET field0 = ? WHERE key = ?"
+values = ["field0", "key"]
+
+[audit]
+counts = "add"
+statement = "SELECT key FROM {keyspace}.t WHERE key = ?"
+values = ["key"]
+"#;
+
+#[test]
+fn counters_are_read_where_what_was_acknowledged_must_be_seen() {
+    let stub = Stub::start(Manners::default());
+    let mut plan = Plan { measured_s: 0.5, repetition_count: 1, ..plan(&stub, "counted") };
+    (plan.script, plan.row_count) = (Some(COUNTED.to_owned()), 20);
+    let stop = AtomicBool::new(false);
+    let mut watch = Watch { tell: &mut |_| {}, loaded: &mut |_, _| {}, stop: &stop };
+    let results =
+        lab::run(&plan, &Preparation { loads: true, ..Preparation::default() }, &mut watch).unwrap();
+    let audit = results.repetitions[0].audit.unwrap();
+    assert!(audit.counted == 0 && audit.acknowledged_count > 0, "{audit:?}");
+    assert!(!results.repetitions[0].wrongs.is_empty(), "what was lost is told");
+    let levels = stub.read_levels();
+    assert_eq!(levels.len(), 40, "each counter is read before and afterwards");
+    assert!(levels.iter().all(|level| *level == Consistency::All), "the plan's ONE would not do");
 }

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use lab::{Act, Hand};
 use protocol::{
-    Decoder, Encoder, ErrorKind, ErrorResponse, Execute, Prepared, PreparedMetadata, Request, Response,
-    ResponseEnvelope, ResultMetadata, Rows, Version, put_cell,
+    Consistency, Decoder, Encoder, ErrorKind, ErrorResponse, Execute, Prepared, PreparedMetadata, Request,
+    Response, ResponseEnvelope, ResultMetadata, Rows, Version, put_cell,
 };
 
 /// What it does besides answering.
@@ -34,6 +34,12 @@ pub(crate) struct Manners {
     pub(crate) refuses_every: Option<u64>,
     /// No table can be made.
     pub(crate) refuses_tables: bool,
+    /// The connection on which one is to be made breaks.
+    pub(crate) dies_at_tables: bool,
+    /// It can not reach enough replicas for any EXECUTE.
+    pub(crate) lacks_replicas: bool,
+    /// Another node of its cluster.
+    pub(crate) peer: Option<SocketAddr>,
 }
 
 /// The server.
@@ -77,6 +83,8 @@ struct State {
     execute_count: u64,
     /// Keys and values of all updates.
     written: Vec<(Bytes, Bytes)>,
+    /// Of each read.
+    read_levels: Vec<Consistency>,
 }
 
 impl Stub {
@@ -102,6 +110,13 @@ impl Stub {
     /// Keys and values of all updates, in their order.
     pub(crate) fn written(&self) -> Vec<(Bytes, Bytes)> {
         self.state.lock().unwrap().written.clone()
+    }
+}
+
+impl Stub {
+    /// The levels of all reads, in their order.
+    pub(crate) fn read_levels(&self) -> Vec<Consistency> {
+        self.state.lock().unwrap().read_levels.clone()
     }
 }
 
@@ -132,6 +147,11 @@ impl Talk {
                     decoder.establish(Version::V4, None);
                     decoder.set_ready();
                     encoder.establish(Version::V4, None);
+                }
+                let is_table = matches!(&request, Request::Query(query)
+                    if query.query.as_str().starts_with("CREATE TABLE"));
+                if is_table && self.manners.dies_at_tables {
+                    return;
                 }
                 let response = self.answer(request);
                 encoder.append_response(Version::V4, frame.header.stream, &ResponseEnvelope::from(response));
@@ -168,21 +188,21 @@ impl Talk {
         match request {
             Request::Startup(_) => Response::Ready,
             Request::Query(query) if query.query.as_str().starts_with("SELECT release_version") => {
-                rows(vec![vec![Bytes::from("stub"), Bytes::from("Stub Cluster")]])
+                named_rows(vec![vec![Bytes::from("stub"), Bytes::from("Stub Cluster")]])
             }
             Request::Query(query) if query.query.as_str().starts_with("SELECT schema_version") => {
-                rows(Vec::new())
+                named_rows(Vec::new())
             }
             Request::Query(query) if query.query.as_str().starts_with("SELECT host_id") => {
                 match query.query.as_str().contains("system.local") {
-                    true => rows(vec![local()]),
-                    false => rows(Vec::new()),
+                    true => named_rows(vec![node(7, "0")]),
+                    false => named_rows(self.manners.peer.map(peer).into_iter().collect()),
                 }
             }
             Request::Query(query) if query.query.as_str().starts_with("SELECT replication") => {
                 let words =
                     ["class", "org.apache.cassandra.locator.SimpleStrategy", "replication_factor", "1"];
-                rows(vec![vec![collection(&words, 2)]])
+                named_rows(vec![vec![collection(&words, 2)]])
             }
             Request::Query(query)
                 if self.manners.refuses_tables && query.query.as_str().starts_with("CREATE TABLE") =>
@@ -207,6 +227,10 @@ impl Talk {
     fn execute(&self, execute: &Execute) -> Response {
         let mut state = self.state.lock().unwrap();
         state.execute_count += 1;
+        if self.manners.lacks_replicas {
+            let kind = ErrorKind::Unavailable { consistency: Consistency::One, required: 1, alive: 0 };
+            return ErrorResponse::new(kind, "Cannot achieve consistency level ONE").into();
+        }
         if self.manners.refuses_every.is_some_and(|every| state.execute_count.is_multiple_of(every)) {
             return ErrorResponse::new(ErrorKind::Overloaded, "the stub has enough").into();
         }
@@ -228,11 +252,14 @@ impl Talk {
                 }
                 Response::Void
             }
-            _ => self.read(&mut state, &values[0]),
+            _ => {
+                state.read_levels.push(execute.parameters.consistency);
+                self.read(&mut state, &values[0], selected(text).len())
+            }
         }
     }
 
-    fn read(&self, state: &mut State, key: &Bytes) -> Response {
+    fn read(&self, state: &mut State, key: &Bytes, column_count: usize) -> Response {
         state.read_count += 1;
         let Some(fields) = state.rows.get(key) else { return rows(Vec::new()) };
         let mut row = vec![key.clone()];
@@ -246,14 +273,23 @@ impl Talk {
             let column = 3.min(other.1.len());
             row[column] = other.1[column - 1].clone();
         }
+        row.truncate(column_count);
         rows(vec![row])
     }
 }
 
-/// The stub as its own `system.local` has it.
-fn local() -> Vec<Bytes> {
-    let id = Bytes::from_static(&[7; 16]);
-    vec![id, Bytes::from("dc1"), Bytes::from("rack1"), collection(&["0"], 1)]
+/// A node as `system.local` has it.
+fn node(id: u8, token: &str) -> Vec<Bytes> {
+    vec![Bytes::from(vec![id; 16]), Bytes::from("dc1"), Bytes::from("rack1"), collection(&[token], 1)]
+}
+
+/// Another node, as `system.peers_v2` has it: half of the ring is its.
+fn peer(address: SocketAddr) -> Vec<Bytes> {
+    let SocketAddr::V4(address) = address else { panic!("stubs listen on 127.0.0.1") };
+    let mut cells = node(8, "-9223372036854775808");
+    cells.push(Bytes::copy_from_slice(&address.ip().octets()));
+    cells.push(Bytes::copy_from_slice(&i32::from(address.port()).to_be_bytes()));
+    cells
 }
 
 /// A collection of texts, of which so many make an element.
@@ -263,13 +299,23 @@ fn collection(values: &[&str], value_count: usize) -> Bytes {
     bytes.freeze()
 }
 
+/// Of a statement that is not prepared: with the columns.
+fn named_rows(rows: Vec<Vec<Bytes>>) -> Response {
+    answered(rows, false)
+}
+
+/// Of one whose columns are known since it was prepared.
 fn rows(rows: Vec<Vec<Bytes>>) -> Response {
+    answered(rows, true)
+}
+
+fn answered(rows: Vec<Vec<Bytes>>, no_metadata: bool) -> Response {
     let column_count = rows.first().map_or(0, Vec::len);
     let mut cells = BytesMut::new();
     rows.iter().flatten().for_each(|cell| put_cell(&mut cells, Some(cell)));
     Response::Rows(Rows {
         metadata: Arc::new(ResultMetadata::new(columns(&vec!["c"; column_count]))),
-        no_metadata: column_count > 4,
+        no_metadata,
         new_metadata_id: None,
         paging_state: None,
         row_count: rows.len() as u32,

@@ -55,7 +55,12 @@ fn who_does_not_have_what_a_part_needs_is_left_out_of_it() {
     let [(name, why)] = told.left_out.as_slice() else { panic!("one was left out: {:?}", told.left_out) };
     assert!(name == "unable" && why.contains("no such tables here"), "{why}");
 
-    // Where all must do it, and where none can, that is an error.
+    let told = study(part.clone(), &both[1..]).unwrap();
+    let [(told, names)] = told.parts.as_slice() else { panic!("one part was told of") };
+    assert!(names.is_empty() && told.left_out.len() == 1, "of a lone server that can not do it, that");
+
+    // Where all must do it, that is an error; and so is what says nothing of what a server has.
     assert!(matches!(study(whole, &both), Err(LabError::Statement { .. })));
-    assert!(matches!(study(part, &both[1..]), Err(LabError::Statement { .. })));
+    let dead = Stub::start(Manners { dies_at_tables: true, ..Manners::default() });
+    assert!(study(part, &[contender("dead", &dead)]).is_err());
 }

@@ -117,6 +117,12 @@ fn tell_agreement(then: &Study, now: &Study) -> bool {
             println!("{}, {name}\n{agreement}", part.name);
             is_same &= agreement.agrees();
         }
+        for (name, _) in then.results() {
+            if now.results().all(|(other, _)| other != name) {
+                println!("{}, {name}: it is not there now", part.name);
+                is_same = false;
+            }
+        }
     }
     is_same
 }

@@ -89,6 +89,9 @@ pub(super) fn cost(summary: &Summary) -> String {
         ),
         row("operations without an end", words::count(summary.endless_count)),
     ];
+    if summary.asked_again_count > 0 {
+        rows.push(row("requests of which a second node was asked", words::count(summary.asked_again_count)));
+    }
     rows.extend(disks_and_caches(cost));
     let mut list = "<dl class=\"cost\">\n".to_owned();
     for (name, figure) in rows {
@@ -188,11 +191,13 @@ mod tests {
         results.repetitions[0].received_bytes = 100 << 10;
         results.repetitions[0].server_disk_bytes = Some((400 << 10, 0));
         results.repetitions[0].caches.insert("<chunks>".to_owned(), (3, 4));
+        results.repetitions[0].asked_again_count = 1234;
         let list = cost(&Summary::of(&results));
         for row in [
             "<dt>read from disks per operation</dt><dd>4.00 KiB</dd>",
             "<dt>read from disks for each byte answered</dt><dd>4.00 bytes</dd>",
             "<dt>hits of cache &lt;chunks&gt;</dt><dd>75.0%</dd>",
+            "<dt>requests of which a second node was asked</dt><dd>1,234</dd>",
         ] {
             assert!(list.contains(row), "{list}");
         }

@@ -8,7 +8,7 @@ use crate::results::Repetition;
 use crate::study::Study;
 
 const HEAD: &str = "part,server,repetition,is_kept,due_per_s,done_per_s,p50_us,p95_us,p99_us,p999_us,max_us,good_count,\
-    error_count,wrong_count,endless_count,client_cpu_s,server_cpu_us_per_op,server_resident_bytes,disk_read_bytes,\
+    error_count,wrong_count,endless_count,asked_again_count,client_cpu_s,server_cpu_us_per_op,server_resident_bytes,disk_read_bytes,\
     disk_written_bytes,received_bytes";
 
 /// Times are in microseconds, sizes in bytes; what is not known is empty. Each cache has its hits and its requests.
@@ -41,7 +41,8 @@ fn line(run: &Run<'_>, number: usize, one: &Repetition, caches: &[String]) -> St
     fields.extend([0.5, 0.95, 0.99, 0.999].map(|part| total.response.quantile_us(part).to_string()));
     let counts = [total.response.max_us(), total.response.count(), total.error_count, total.wrong_count];
     fields.extend(counts.map(|count| count.to_string()));
-    fields.extend([one.endless_count.to_string(), format!("{:.3}", one.client_cpu_s)]);
+    fields.extend([one.endless_count, one.asked_again_count].map(|count| count.to_string()));
+    fields.push(format!("{:.3}", one.client_cpu_s));
     fields.push(COST.1(one).map_or_else(String::new, |us| format!("{us:.2}")));
     let disk = one.server_disk_bytes.unzip();
     fields.extend([

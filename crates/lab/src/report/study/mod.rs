@@ -29,6 +29,8 @@ pub use text::study_text;
 mod tests {
     use super::example::{alone, ladder, study};
     use super::*;
+    use crate::comparison::Comparison;
+    use crate::study::Part;
 
     #[test]
     fn a_page_holds_all_parts_and_servers_and_nothing_from_outside() {
@@ -58,7 +60,22 @@ mod tests {
         }
         assert!(!text.contains("endless") && !text.contains("counters"), "{text}");
         assert!(text.contains("4.00") && text.contains("75.0%"), "{text}");
-        assert!(!study_text(&alone()).contains("to the first"));
+        assert!(text.contains("asked again") && text.contains("1,234"), "{text}");
+        let alone = study_text(&alone());
+        assert!(!alone.contains("to the first") && !alone.contains("asked again"));
+    }
+
+    #[test]
+    fn a_part_that_no_server_could_do_is_told_and_has_no_figures() {
+        let mut study = alone();
+        let (part, _) = study.parts[1].clone();
+        let left_out = vec![("ours".to_owned(), "no such option".to_owned())];
+        let part = Part { name: "auto".to_owned(), left_out, ..part };
+        study.parts.push((part, Comparison::of(Vec::new())));
+        let (text, page) = (study_text(&study), study_html(&study, &|_, _| String::new()));
+        let line = "ours does not have auto: no such option.";
+        assert!(text.contains(&format!("warning: {line}")) && page.contains(line), "{text}");
+        assert_eq!(study_csv(&study).lines().count(), 3);
     }
 
     #[test]

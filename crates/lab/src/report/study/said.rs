@@ -49,7 +49,10 @@ pub(super) fn warnings(input: &Input<'_>) -> Vec<String> {
 
 /// Who takes no part in what, and why.
 fn left_out(input: &Input<'_>) -> impl Iterator<Item = String> {
-    let of = |part: &Part, name: &str, why: &str| format!("{name} does not have {}: {why}.", part.name);
+    let of = |part: &Part, name: &str, why: &str| {
+        let about = if part.about.is_empty() { String::new() } else { format!(" ({})", part.about) };
+        format!("{name} does not have {}{about}: {why}.", part.name)
+    };
     let parts = input.study.parts.iter().map(|(part, _)| part);
     parts.flat_map(move |part| part.left_out.iter().map(move |(name, why)| of(part, name, why)))
 }

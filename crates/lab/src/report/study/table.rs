@@ -47,6 +47,9 @@ impl Table {
             Column::bad("errors", |run| Some(run.summary.all.error_count)),
             Column::bad("wrong", |run| Some(run.summary.all.wrong_count)),
             Column::bad("endless", |run| Some(run.summary.endless_count).filter(|count| *count > 0)),
+            Column::of("asked again", |run| {
+                Some(run.summary.asked_again_count).filter(|count| *count > 0).map(words::count)
+            }),
             Column("counters".to_owned(), Box::new(counters)),
         ]);
         Table::of(input, &columns)
