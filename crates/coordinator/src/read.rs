@@ -14,7 +14,7 @@ use crate::assemble::{Order, assemble};
 use crate::conditional::{settle_owners, settle_replicas};
 use crate::handle::patience_within;
 use crate::range::RangeRead;
-use crate::replicas::{ReplicaError, Replicas};
+use crate::replicas::{ReplicaError, Replicas, is_alone_with};
 use crate::write::{ATTEMPTS_MAX, come_to};
 use crate::{Consistency, Coordinator, CoordinatorError, Owners, TimeoutKind};
 
@@ -53,7 +53,7 @@ impl Coordinator {
             }
             if let ReadTarget::Keys(keys) = &command.target
                 && keys.len() > 1
-                && replicas.is_alone_with(command, keys, consistency)
+                && is_alone_with(&replicas, command, keys, consistency)
             {
                 return Box::pin(read_from_owners(self, Admitted::by_ring(), command)).await;
             }

@@ -59,7 +59,8 @@ pub struct Repetition {
     pub caches: BTreeMap<String, (u64, u64)>,
     /// Operations that were due and had no end when their time was over, some of them not even begun.
     pub endless_count: u64,
-    /// Requests that a node could not do for want of replicas, and of which another one was asked; however they ended.
+    /// Requests that were asked again, however they ended: of another node where one lacked replicas, and in a load
+    /// where it was too busy.
     #[serde(default)]
     pub asked_again_count: u64,
     /// What errors said, and how often; only the first few that differ.

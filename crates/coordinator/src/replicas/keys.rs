@@ -22,25 +22,27 @@ use crate::read::{of_all, rest};
 /// So many keys of one statement are read at once.
 const KEYS_AT_ONCE: usize = 16;
 
-impl Replicas {
-    /// Does this node alone say what a read of these keys shows? Then its shards are asked as those of a node that is
-    /// by itself, each once for all of its keys.
-    pub(crate) fn is_alone_with(
-        &self,
-        command: &ReadCommand,
-        keys: &[PartitionKey],
-        consistency: Consistency,
-    ) -> bool {
-        let table = command.table.id();
-        keys.iter().all(|key| {
-            let partners = self.partners_to_read(table, key.token, consistency);
-            partners.is_some_and(|partners| partners.nodes.is_empty())
-                && self.admit(table, key.token, consistency).is_ok_and(|(plan, requirement)| {
-                    wanted_of(command, consistency, &plan, &requirement) == Wanted::Rows
-                })
+/// Does this node alone say what a read of these keys shows? Then its shards are asked as those of a node that is by
+/// itself, each once for all of its keys.
+pub(crate) fn is_alone_with(
+    replicas: &Replicas,
+    command: &ReadCommand,
+    keys: &[PartitionKey],
+    consistency: Consistency,
+) -> bool {
+    let table = command.table.id();
+    let is_settled = |key: &PartitionKey| {
+        replicas.admit(table, key.token, consistency).is_ok_and(|(plan, requirement)| {
+            wanted_of(command, consistency, &plan, &requirement) == Wanted::Rows
         })
-    }
+    };
+    keys.iter().all(|key| {
+        let partners = replicas.partners_to_read(table, key.token, consistency);
+        partners.is_some_and(|partners| partners.nodes.is_empty()) && is_settled(key)
+    })
+}
 
+impl Replicas {
     /// The page of several keys, in their order.
     pub(super) async fn read_keys(
         &self,

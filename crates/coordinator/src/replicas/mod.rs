@@ -83,6 +83,7 @@ pub use equal::{Compared, Participants};
 pub use error::{ReplicaError, TooFew};
 pub use filling::fill;
 pub use handoff::Handoff;
+pub(crate) use keys::is_alone_with;
 pub use marks::Marks;
 pub use owed::Pending;
 pub use read_repairs::ReadRepairs;

@@ -37,8 +37,8 @@ pub(super) struct UnderWay {
     pub(super) intended_us: u64,
     /// When its first request was put.
     pub(super) begun_us: u64,
-    /// A node could not reach enough replicas for its request, and another one was asked.
-    pub(super) is_asked_again: bool,
+    /// How often its request was asked again.
+    pub(super) repeat_count: u32,
 }
 
 /// A stream: which answer it waits for.
@@ -194,7 +194,17 @@ impl Link {
     /// The operation of a stream goes on with another request.
     pub(super) fn go_on(&mut self, stream: i16, operation: Operation, request: &Request<'_>) {
         if let Stream::Busy(under_way) = &mut self.streams[stream as usize] {
-            (under_way.operation, under_way.is_asked_again) = (operation, false);
+            (under_way.operation, under_way.repeat_count) = (operation, 0);
+        }
+        self.put(stream, request);
+    }
+
+    /// The request of a stream has failed, and is asked once more.
+    pub(super) fn ask_again(&mut self, stream: i16, request: &Request<'_>, now_us: u64) {
+        if let Stream::Busy(under_way) = &mut self.streams[stream as usize] {
+            under_way.repeat_count += 1;
+            // It has as long as the first time.
+            under_way.begun_us = now_us;
         }
         self.put(stream, request);
     }

@@ -57,7 +57,8 @@ pub(super) struct Found {
     pub(super) wrongs: BTreeMap<String, u64>,
     /// Operations that had no end when the run was over.
     pub(super) endless_count: u64,
-    /// Requests that a node could not do for want of replicas, and of which another one was asked.
+    /// Requests that were asked again: of another node where one lacked replicas, and in a load where it was too
+    /// busy.
     pub(super) asked_again_count: u64,
     /// Seconds for which threads were ready to run and had no core.
     pub(super) waited_s: f64,
@@ -110,7 +111,7 @@ impl Recorder {
         self.found.endless_count += count;
     }
 
-    /// Of an operation that was due then another node was asked for a request.
+    /// A request of an operation that was due then was asked again.
     pub(super) fn note_asked_again(&mut self, intended_us: u64) {
         self.found.asked_again_count += u64::from(self.window.has(intended_us));
     }

@@ -227,6 +227,7 @@ fn pass(
             in_flight_max: in_flight_max(plan, index),
             window,
             timeout: Duration::from_secs_f64(plan.timeout_s),
+            repeats: phase == Phase::Load,
             bears_all_broken: !plan.disturbances.is_empty(),
             door: door.clone(),
             patience: PATIENCE,

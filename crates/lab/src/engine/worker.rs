@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use mio::{Events, Poll, Token, Waker};
-use protocol::{ErrorKind, ErrorResponse, Frame, Response, ResponseEnvelope};
+use protocol::{ErrorKind, Frame, Response, ResponseEnvelope};
 use ring::NodeIndex;
 
 use super::link::{Link, NothingAsked, UnderWay};
@@ -26,6 +26,8 @@ use crate::workload::{Answer, Operations, Request, Step};
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const TIMER: Token = Token(usize::MAX);
 const MENDED: Token = Token(usize::MAX - 1);
+/// A row that is loaded is asked for so often, if a server is too busy or too slow for it.
+const REPEAT_COUNT_MAX: u32 = 100;
 
 /// What a thread needs besides its connections.
 pub(super) struct Work {
@@ -38,6 +40,8 @@ pub(super) struct Work {
     pub(super) window: Window,
     /// After that an operation without an answer has failed.
     pub(super) timeout: Duration,
+    /// What a server is too busy for is asked again, and not measured: a load.
+    pub(super) repeats: bool,
     /// Nodes are killed and come back: that no connection is left is no reason to end.
     pub(super) bears_all_broken: bool,
     /// Opens connections in the place of broken ones.
@@ -89,7 +93,7 @@ impl Worker {
         let has_others = links.iter().any(|link| link.node.index != links[0].node.index);
         for (index, link) in links.iter_mut().enumerate() {
             link.register(poll.registry(), Token(index))?;
-            if has_others {
+            if has_others || work.repeats {
                 link.keep_requests();
             }
             if link.is_buried() {
@@ -186,7 +190,7 @@ impl Worker {
                 self.is_done = true;
                 break;
             };
-            let under_way = UnderWay { operation, intended_us, begun_us: now_us, is_asked_again: false };
+            let under_way = UnderWay { operation, intended_us, begun_us: now_us, repeat_count: 0 };
             self.work.pacer.pass();
             if has_stream {
                 let turns = Turns { links: &self.links, nodes: &self.work.nodes, now_us };
@@ -277,9 +281,10 @@ impl Worker {
         let Some(mut under_way) = answered else { return Ok(()) };
         let envelope = ResponseEnvelope::decode(frame);
         let envelope = envelope.map_err(|error| self.malformed(index, error.to_string()))?;
-        if let Response::Error(ErrorResponse { kind: ErrorKind::Unavailable { .. }, .. }) = &envelope.response
-            && self.ask_another(index, stream, under_way, now_us)
+        if let Response::Error(error) = &envelope.response
+            && self.ask_again(&error.kind, (index, stream), under_way, now_us)
         {
+            self.recorder.note_asked_again(under_way.intended_us);
             return Ok(());
         }
         let mut request = Request::new(&mut self.values);
@@ -309,19 +314,53 @@ impl Worker {
         Ok(())
     }
 
-    /// A node can not reach enough replicas, and has done nothing: another one is asked, as drivers do, once for a
-    /// request. Tells whether there is one.
-    fn ask_another(&mut self, index: usize, stream: i16, under_way: UnderWay, now_us: u64) -> bool {
+    /// Asks again what has failed by such an error, where that is done. Tells whether it is.
+    fn ask_again(
+        &mut self,
+        error: &ErrorKind,
+        asked: (usize, i16),
+        under_way: UnderWay,
+        now_us: u64,
+    ) -> bool {
+        match error {
+            // It has done nothing: another one is asked, as drivers do, once for a request.
+            ErrorKind::Unavailable { .. }
+                if under_way.repeat_count == 0 && self.ask_another(asked, under_way, now_us) =>
+            {
+                true
+            }
+            ErrorKind::Unavailable { .. }
+            | ErrorKind::Overloaded
+            | ErrorKind::WriteTimeout { .. }
+            | ErrorKind::ReadTimeout { .. } => {
+                self.work.repeats
+                    && under_way.repeat_count < REPEAT_COUNT_MAX
+                    && self.ask_the_same(asked, now_us)
+            }
+            _ => false,
+        }
+    }
+
+    /// Asks the same node again, if it is known what was asked.
+    fn ask_the_same(&mut self, (index, stream): (usize, i16), now_us: u64) -> bool {
+        let Some(kept) = self.links[index].kept(stream) else { return false };
+        let mut request = Request::new(&mut self.values);
+        request.restore(kept);
+        self.links[index].ask_again(stream, &request, now_us);
+        true
+    }
+
+    /// Asks another node, if there is one.
+    fn ask_another(&mut self, (index, stream): (usize, i16), under_way: UnderWay, now_us: u64) -> bool {
         let link = &self.links[index];
-        let Some(kept) = link.kept(stream).filter(|_| !under_way.is_asked_again) else { return false };
+        let Some(kept) = link.kept(stream) else { return false };
         let mut request = Request::new(&mut self.values);
         request.restore(kept);
         let turns = Turns { links: &self.links, nodes: &self.work.nodes, now_us };
         let found = turns.other_stream(&mut self.next_link, &request, link.node.index);
         let Some((other, free)) = found else { return false };
         self.links[index].end(stream);
-        self.links[other].begin(free, UnderWay { is_asked_again: true, ..under_way }, &request, now_us);
-        self.recorder.note_asked_again(under_way.intended_us);
+        self.links[other].begin(free, UnderWay { repeat_count: 1, ..under_way }, &request, now_us);
         true
     }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lab::{Contender, Limit, Pace, Plan, Preparation, Results, Second, Trial, Watch};
+use lab::{Contender, Limit, Pace, Plan, Preparation, Repetition, Results, Second, Trial, Watch};
 
 use crate::measured::{measured, plan};
 use crate::stub::{Manners, Stub};
@@ -237,4 +237,22 @@ fn what_can_not_be_run_is_refused_in_words() {
     assert!(set("colour", "red").contains("no setting 'colour'"));
     assert!(set("fields", "many").contains("can not be 'many'"));
     assert!(set("fields", "0").contains("measure nothing"));
+}
+
+#[test]
+fn a_load_asks_again_for_rows_that_a_server_is_too_busy_for() {
+    let load = |stub: &Stub| {
+        let (stop, mut found) = (AtomicBool::new(false), None);
+        let loaded = &mut |_: &Plan, load: &Repetition| found = Some(load.clone());
+        let mut watch = Watch { tell: &mut |_| {}, loaded, stop: &stop };
+        let plan = Plan { measured_s: 0.1, ..plan(stub, "ycsb-c", Pace::Closed { in_flight: 1 }) };
+        let preparation = Preparation { loads: true, ..Preparation::default() };
+        lab::run(&plan, &preparation, &mut watch).map(|_| found.unwrap())
+    };
+    let stub = Stub::start(Manners { refuses_every: Some(3), ..Manners::default() });
+    let load_of_busy = load(&stub).unwrap();
+    assert_eq!((load_of_busy.total().response.count(), load_of_busy.total().error_count), (200, 0));
+    assert_eq!(load_of_busy.asked_again_count, 99, "every third of 299 requests was refused");
+    let stub = Stub::start(Manners { refuses_every: Some(1), ..Manners::default() });
+    assert!(load(&stub).unwrap_err().to_string().contains("the stub has enough"), "not for ever");
 }

@@ -8,8 +8,8 @@ use crate::results::Repetition;
 use crate::study::Study;
 
 const HEAD: &str = "part,server,repetition,is_kept,due_per_s,done_per_s,p50_us,p95_us,p99_us,p999_us,max_us,good_count,\
-    error_count,wrong_count,endless_count,asked_again_count,client_cpu_s,server_cpu_us_per_op,server_resident_bytes,disk_read_bytes,\
-    disk_written_bytes,received_bytes";
+    error_count,wrong_count,endless_count,asked_again_count,client_cpu_s,server_cpu_us_per_op,server_resident_bytes,\
+    disk_read_bytes,disk_written_bytes,received_bytes";
 
 /// Times are in microseconds, sizes in bytes; what is not known is empty. Each cache has its hits and its requests.
 pub fn study_csv(study: &Study) -> String {
