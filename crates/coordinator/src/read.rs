@@ -180,7 +180,7 @@ fn keys_by_owner(
     keys: Vec<PartitionKey>,
 ) -> Vec<(usize, ReadCommand)> {
     let of_owner = |(owner, keys): (usize, Vec<PartitionKey>)| {
-        let resume = command.resume.clone().filter(|position| owners.of(position.key.token) == owner);
+        let resume = command.resume.clone().filter(|position| keys.contains(&position.key));
         (owner, ReadCommand { target: ReadTarget::Keys(keys), resume, ..command.clone() })
     };
     owners.split(keys, |key| key.token).into_iter().map(of_owner).collect()
@@ -196,8 +196,11 @@ pub(crate) fn of_all(error: CoordinatorError, part_count: usize) -> CoordinatorE
     }
 }
 
-/// The keys from the position on.
+/// The keys from the position on: without its own, if that gives no more.
 pub(crate) fn rest(keys: &[PartitionKey], command: &ReadCommand) -> Vec<PartitionKey> {
-    let place = command.resume.as_ref().and_then(|position| keys.iter().position(|key| *key == position.key));
+    let place = command.resume.as_ref().and_then(|position| {
+        let place = keys.iter().position(|key| *key == position.key)?;
+        Some(if position.clustering.is_none() { place + 1 } else { place })
+    });
     keys[place.unwrap_or(0)..].to_vec()
 }

@@ -51,11 +51,7 @@ impl Replicas {
         consistency: Consistency,
         deadline: Instant,
     ) -> Result<ReadPage, ReplicaError> {
-        let mut keys = rest(keys, command);
-        // Of a key behind which the page before ended there is no more.
-        if command.resume.as_ref().is_some_and(|position| is_behind(position, &keys)) {
-            keys.remove(0);
-        }
+        let keys = rest(keys, command);
         let at_once = keys.len().clamp(1, KEYS_AT_ONCE);
         let shares = &Shares::new(command.limits.bytes_max, at_once);
         let reads = keys.iter().map(|key| async move {
@@ -89,11 +85,6 @@ impl Replicas {
         end_after(&mut pages, &keys);
         Ok(assemble(pages, Order::Keys(keys), command))
     }
-}
-
-/// Is the first of these keys done?
-fn is_behind(position: &ReadPosition, keys: &[PartitionKey]) -> bool {
-    position.clustering.is_none() && keys.first().is_some_and(|first| position.key == *first)
 }
 
 /// What is asked of one key.
