@@ -344,8 +344,7 @@ impl Worker {
     /// Asks the same node again, if it is known what was asked.
     fn ask_the_same(&mut self, (index, stream): (usize, i16), now_us: u64) -> bool {
         let Some(kept) = self.links[index].kept(stream) else { return false };
-        let mut request = Request::new(&mut self.values);
-        request.restore(kept);
+        let request = Request::again(kept, &mut self.values);
         self.links[index].ask_again(stream, &request, now_us);
         true
     }
@@ -354,8 +353,7 @@ impl Worker {
     fn ask_another(&mut self, (index, stream): (usize, i16), under_way: UnderWay, now_us: u64) -> bool {
         let link = &self.links[index];
         let Some(kept) = link.kept(stream) else { return false };
-        let mut request = Request::new(&mut self.values);
-        request.restore(kept);
+        let request = Request::again(kept, &mut self.values);
         let turns = Turns { links: &self.links, nodes: &self.work.nodes, now_us };
         let found = turns.other_stream(&mut self.next_link, &request, link.node.index);
         let Some((other, free)) = found else { return false };

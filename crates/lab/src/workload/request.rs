@@ -79,11 +79,11 @@ impl<'a> Request<'a> {
         kept.values.extend_from_slice(self.values);
     }
 
-    /// Is the one that was kept.
-    pub(crate) fn restore(&mut self, kept: &Kept) {
-        (self.statement, self.token, self.value_count) = (kept.statement, kept.token, kept.value_count);
-        self.values.clear();
-        self.values.put_slice(&kept.values);
+    /// The one that was kept, once more.
+    pub(crate) fn again(kept: &Kept, values: &'a mut BytesMut) -> Request<'a> {
+        values.clear();
+        values.put_slice(&kept.values);
+        Request { statement: kept.statement, token: kept.token, value_count: kept.value_count, values }
     }
 }
 
