@@ -90,11 +90,9 @@ fn message(parser: &Parser<'_>, at: usize, what: &str, offending: usize, seen: u
     match quoted {
         Ok(Some(snippet)) => format!("line {line}:{column} {what} ({snippet})"),
         Ok(None) => format!("line {line}:{column} {what}"),
-        Err(OutOfLine { end, length }) => stdx::brief!(
-            "Failed parsing statement: [{}] reason: StringIndexOutOfBoundsException begin 0, end {end}, \
-             length {length}",
-            parser.text
-        ),
+        Err(unquotable) => {
+            stdx::brief!("Failed parsing statement: [{}] reason: {unquotable}", parser.text)
+        }
     }
 }
 
@@ -153,13 +151,18 @@ impl Placed {
     }
 }
 
-/// A token that is not inside its line, because it goes on in the next: Cassandra fails to quote it.
-struct OutOfLine {
-    end: usize,
-    length: usize,
+/// What Cassandra fails to quote, and the words in which it says so.
+#[derive(Debug, thiserror::Error)]
+enum Unquotable {
+    /// A token goes on in the next line.
+    #[error("StringIndexOutOfBoundsException begin 0, end {end}, length {length}")]
+    OutOfLine { end: usize, length: usize },
+    /// A token, the end of a line as a rule, is in one of the last lines that are empty, which do not count.
+    #[error("ArrayIndexOutOfBoundsException Index {line_index} out of bounds for length {line_count}")]
+    OutOfText { line_index: usize, line_count: usize },
 }
 
-fn snippet(parser: &Parser<'_>, offending: usize, seen: usize) -> Result<Option<String>, OutOfLine> {
+fn snippet(parser: &Parser<'_>, offending: usize, seen: usize) -> Result<Option<String>, Unquotable> {
     let (tokens, offending) = all_tokens(parser, offending, seen);
     let place = |index: usize| {
         tokens
@@ -176,6 +179,10 @@ fn snippet(parser: &Parser<'_>, offending: usize, seen: usize) -> Result<Option<
     while lines.len() > 1 && lines.last().is_some_and(Vec::is_empty) {
         lines.pop();
     }
+    // Those before it are not behind the offending one, which is no blank.
+    if to.line_index >= lines.len() {
+        return Err(Unquotable::OutOfText { line_index: to.line_index, line_count: lines.len() });
+    }
     let includes_start = from.line_index == 0 && from.column == 0;
     let includes_end =
         to.line_index + 1 == lines.len() && lines.last().is_some_and(|line| line.len() == to.end());
@@ -183,7 +190,7 @@ fn snippet(parser: &Parser<'_>, offending: usize, seen: usize) -> Result<Option<
     lines[to.line_index].truncate(to.end());
     let line = &mut lines[offending.line_index];
     if offending.end() > line.len() {
-        return Err(OutOfLine { end: offending.end(), length: line.len() });
+        return Err(Unquotable::OutOfLine { end: offending.end(), length: line.len() });
     }
     line.insert(offending.end(), u16::from(b']'));
     line.insert(offending.column, u16::from(b'['));
