@@ -4,11 +4,16 @@
 //! installed on first use. A crash leaves its input under `fuzz/artifacts`, and the last line of the
 //! target's output tells how to repeat it.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
 use crate::arguments::Arguments;
 use crate::process::{root, step};
-use crate::report::{Failure, Tally};
+use crate::report::{Failure, Tally, complain};
+
+/// How much of an input that broke something is told.
+const SHOWN_BYTES: usize = 2_000;
 
 /// Runs all targets, or the one named.
 pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
@@ -37,10 +42,30 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
         let mut command = cargo_nightly();
         command.current_dir(root().join("fuzz"));
         command.args(["fuzz", "run", &target, &corpus, &seeds, "--", "-timeout=10"]).args(limits);
-        tally += step(&format!("fuzz {target} for {seconds} s"), &mut command)?;
+        let begun = SystemTime::now();
+        let outcome = step(&format!("fuzz {target} for {seconds} s"), &mut command)?;
+        if outcome.failed > 0 {
+            complain!("fuzz {target}: {}", finding(&root().join("fuzz/artifacts").join(&target), begun));
+        }
+        tally += outcome;
         println!("to repeat: cargo xtask fuzz --target {target} --seconds {seconds}");
     }
     Ok(tally)
+}
+
+/// What a target that failed has left since then: the machine that it ran on may be gone when somebody wants to know.
+fn finding(artifacts: &Path, since: SystemTime) -> String {
+    let files = std::fs::read_dir(artifacts).into_iter().flatten().flatten();
+    let is_new = |path: &PathBuf| {
+        path.metadata().and_then(|metadata| metadata.modified()).is_ok_and(|modified| modified >= since)
+    };
+    let Some(path) = files.map(|file| file.path()).find(is_new) else {
+        return "it left no input: was it built?".to_owned();
+    };
+    let input = std::fs::read(&path).unwrap_or_default();
+    let name = path.file_name().unwrap_or_default().display();
+    let shown = &input[..input.len().min(SHOWN_BYTES)];
+    format!("{name}, {} bytes: {}", input.len(), shown.escape_ascii())
 }
 
 /// The largest allocation a target may make for one input, as `fuzz/README.md` has it.
@@ -87,4 +112,23 @@ fn install() -> Result<(), Failure> {
     }
     let installed = step("install cargo-fuzz", cargo_nightly().args(["install", "--locked", "cargo-fuzz"]))?;
     if installed.failed == 0 { Ok(()) } else { Err(Failure::new("cargo-fuzz could not be installed")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::fresh_folder;
+
+    #[test]
+    fn what_a_target_left_is_told_and_nothing_older() {
+        let artifacts = fresh_folder("fuzz-finding").unwrap();
+        assert_eq!(
+            finding(&artifacts.join("absent"), SystemTime::UNIX_EPOCH),
+            "it left no input: was it built?"
+        );
+        std::fs::write(artifacts.join("crash-1"), b"a\n\xff").unwrap();
+        assert_eq!(finding(&artifacts, SystemTime::UNIX_EPOCH), "crash-1, 3 bytes: a\\n\\xff");
+        let later = SystemTime::now() + std::time::Duration::from_secs(60);
+        assert_eq!(finding(&artifacts, later), "it left no input: was it built?");
+    }
 }
