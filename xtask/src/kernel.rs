@@ -1,5 +1,7 @@
 //! What the kernel knows of a process: `/proc`, as Linux has it.
 
+use std::time::{Duration, Instant};
+
 use crate::report::Failure;
 
 /// Clock ticks of `/proc/PID/stat` in a second, the same on every Linux.
@@ -8,6 +10,9 @@ const TICKS_PER_SECOND: f64 = 100.0;
 const STATE: usize = 0;
 const USER_TICKS: usize = 11;
 const SYSTEM_TICKS: usize = 12;
+/// How long threads may take to stand still.
+const STOP_MAX: Duration = Duration::from_secs(10);
+const STOP_STEP: Duration = Duration::from_millis(1);
 
 /// CPU seconds that a process has used.
 pub(crate) fn cpu_seconds(process_id: u32) -> Result<f64, Failure> {
@@ -23,6 +28,18 @@ pub(crate) fn cpu_seconds(process_id: u32) -> Result<f64, Failure> {
 pub(crate) fn runs(process_id: u32) -> bool {
     let text = stat(process_id).unwrap_or_default();
     behind_name(&text).nth(STATE).is_some_and(|state| state != "Z" && state != "X")
+}
+
+/// Waits until none of the threads of a process runs, to whom SIGSTOP was sent: the kernel tells one after the other.
+pub(crate) fn wait_until_stopped(process_id: u32) -> Result<(), Failure> {
+    let end = Instant::now() + STOP_MAX;
+    while !threads_of(process_id)?.iter().all(|stat| behind_name(stat).nth(STATE) == Some("T")) {
+        if Instant::now() >= end {
+            return Err(Failure::new(format!("process {process_id} does not stand still")));
+        }
+        std::thread::sleep(STOP_STEP);
+    }
+    Ok(())
 }
 
 /// Resident memory of a process in bytes.
@@ -51,6 +68,12 @@ fn status_bytes(process_id: u32, field: &str) -> Result<u64, Failure> {
     kilobytes
         .map(|kilobytes| kilobytes << 10)
         .ok_or_else(|| Failure::new(format!("a process without {field}")))
+}
+
+/// `stat` of each thread of a process; one that ends meanwhile is left out.
+fn threads_of(process_id: u32) -> Result<Vec<String>, Failure> {
+    let threads = std::fs::read_dir(format!("/proc/{process_id}/task"))?.flatten();
+    Ok(threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok()).collect())
 }
 
 fn stat(process_id: u32) -> Result<String, Failure> {
@@ -88,6 +111,21 @@ mod tests {
         assert!(stat(child.id()).is_ok(), "it is still there");
         child.wait().unwrap();
         assert!(!runs(child.id()));
+    }
+
+    #[test]
+    fn one_to_whom_sigstop_was_sent_stands_still() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let tell = |signal: &str| {
+            let words = [signal, &child.id().to_string()].map(str::to_owned);
+            assert!(std::process::Command::new("kill").args(words).status().unwrap().success());
+        };
+        tell("-STOP");
+        wait_until_stopped(child.id()).unwrap();
+        assert_eq!(behind_name(&stat(child.id()).unwrap()).nth(STATE), Some("T"));
+        tell("-KILL");
+        child.wait().unwrap();
+        assert!(wait_until_stopped(child.id()).is_err(), "it is gone");
     }
 
     #[test]

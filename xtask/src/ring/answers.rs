@@ -15,6 +15,7 @@ use super::cassandra::CassandraRing;
 use super::{HOSTS, Ports, Ring};
 use crate::arguments::Arguments;
 use crate::bless::{Known, files, record};
+use crate::kernel;
 use crate::node::fresh_folder;
 use crate::peers::succeed;
 use crate::report::{Failure, Tally};
@@ -81,8 +82,10 @@ fn hurt(process_ids: Vec<u32>, status: Status) -> Hurt {
             let hurt = (number > 1).then(|| process_ids.get(number - 1)).flatten();
             let process_id = hurt.ok_or_else(|| Failure::new(format!("node {number} is not hurt")))?;
             succeed(Command::new("kill").args([signal, &process_id.to_string()]))?;
-            if word == "kill" {
-                until_down(&status, HOSTS[number - 1])?;
+            match word.as_str() {
+                "kill" => until_down(&status, HOSTS[number - 1])?,
+                "pause" => kernel::wait_until_stopped(*process_id)?,
+                _ => {}
             }
         }
         Ok(())

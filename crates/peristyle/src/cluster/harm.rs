@@ -1,6 +1,6 @@
 //! What can be done to nodes, so that one sees what a ring bears: `kill`, `pause` and `resume`, `cut` and `heal`.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::description::{self, Claim, Description};
 use super::down::has_ended;
 use super::error::ClusterError;
 use super::node::Node;
-use super::process::ProcessState;
+use super::process::{ProcessId, ProcessState};
 use crate::nodetool::NodetoolError;
 
 /// How long the kernel may take to end a process.
@@ -22,7 +22,7 @@ const HEAL_PATH: &str = "/ring/heal";
 
 pub(super) fn kill(directory: &Path, number: usize, out: &mut impl Write) -> Result<(), ClusterError> {
     let (claim, mut cluster) = Claim::with_cluster(directory)?;
-    signal(&cluster, number, Signal::KILL)?;
+    hurt(&cluster, number, |process| process.signal(Signal::KILL))?;
     let node = cluster.node_mut(number)?;
     if !has_ended(node, KILL_MAX) {
         return Err(ClusterError::NotEnding { number });
@@ -33,20 +33,24 @@ pub(super) fn kill(directory: &Path, number: usize, out: &mut impl Write) -> Res
 }
 
 pub(super) fn pause(directory: &Path, number: usize, out: &mut impl Write) -> Result<(), ClusterError> {
-    signal(&description::look(directory)?, number, Signal::STOP)?;
+    hurt(&description::look(directory)?, number, ProcessId::pause)?;
     Ok(writeln!(out, "node {number} is paused")?)
 }
 
 pub(super) fn resume(directory: &Path, number: usize, out: &mut impl Write) -> Result<(), ClusterError> {
-    signal(&description::look(directory)?, number, Signal::CONT)?;
+    hurt(&description::look(directory)?, number, |process| process.signal(Signal::CONT))?;
     Ok(writeln!(out, "node {number} goes on")?)
 }
 
-/// Sends a signal to a node that runs.
-fn signal(cluster: &Description, number: usize, signal: Signal) -> Result<(), ClusterError> {
+/// Does that to a node that runs.
+fn hurt(
+    cluster: &Description,
+    number: usize,
+    how: impl FnOnce(&ProcessId) -> io::Result<()>,
+) -> Result<(), ClusterError> {
     match &cluster.node(number)?.process {
         Some(process) if process.state() != ProcessState::Ended => {
-            process.signal(signal).map_err(|source| ClusterError::Signal { number, source })
+            how(process).map_err(|source| ClusterError::Signal { number, source })
         }
         _ => Err(ClusterError::NotRunning(number)),
     }
@@ -108,7 +112,6 @@ mod tests {
 
     use super::*;
     use crate::cluster::layout::{Machine, Wanted};
-    use crate::cluster::process::ProcessId;
 
     /// A cluster of two nodes that are said to run, with two listeners in the place of their management ports.
     fn cluster(directory: &Path) -> [TcpListener; 2] {

@@ -7,12 +7,19 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, setsid};
 use serde::{Deserialize, Serialize};
 
 use super::error::ClusterError;
+
+/// How long the kernel may take to have all threads of a process stand still.
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// How often it is asked whether they do.
+const PAUSE_STEP: Duration = Duration::from_millis(1);
 
 /// A process, and no other that has its number before or after it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +34,7 @@ pub(crate) struct ProcessId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProcessState {
     Running,
-    /// By SIGSTOP.
+    /// By SIGSTOP: none of its threads runs.
     Paused,
     Ended,
 }
@@ -43,7 +50,7 @@ impl ProcessId {
         match stat.filter(|_| boot().is_some_and(|boot| boot == self.boot)) {
             // One that nobody has waited for is there by name only.
             None | Some(Stat { state: 'Z' | 'X' | 'x', .. }) => ProcessState::Ended,
-            Some(Stat { state: 'T' | 't', .. }) => ProcessState::Paused,
+            Some(stat) if stat.is_stopped() && are_threads_stopped(self.number) => ProcessState::Paused,
             Some(_) => ProcessState::Running,
         }
     }
@@ -59,6 +66,23 @@ impl ProcessId {
             None => Ok(()),
         }
     }
+
+    /// Has the process stand still until it is told to go on (SIGCONT). It does when this returns: the kernel tells
+    /// threads one after the other, and those that do not know yet may still answer somebody.
+    ///
+    /// # Errors
+    /// The kernel refuses, or takes too long.
+    pub(crate) fn pause(&self) -> io::Result<()> {
+        self.signal(Signal::STOP)?;
+        let end = Instant::now() + PAUSE_MAX;
+        while self.state() == ProcessState::Running {
+            if Instant::now() >= end {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            std::thread::sleep(PAUSE_STEP);
+        }
+        Ok(())
+    }
 }
 
 /// What `/proc/NUMBER/stat` says of a process.
@@ -70,7 +94,15 @@ struct Stat {
 
 impl Stat {
     fn of(number: u32) -> Option<Stat> {
-        Stat::parse(&fs::read_to_string(format!("/proc/{number}/stat")).ok()?)
+        Stat::read(Path::new(&format!("/proc/{number}/stat")))
+    }
+
+    fn read(path: &Path) -> Option<Stat> {
+        Stat::parse(&fs::read_to_string(path).ok()?)
+    }
+
+    fn is_stopped(&self) -> bool {
+        matches!(self.state, 'T' | 't')
     }
 
     /// `NUMBER (NAME) STATE …`, where the name may hold anything; the 22nd field is the time of the start.
@@ -80,6 +112,12 @@ impl Stat {
         let state = fields.next()?.chars().next()?;
         Some(Stat { state, started: fields.nth(18)?.parse().ok()? })
     }
+}
+
+/// One that has ended meanwhile runs no more either.
+fn are_threads_stopped(number: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{number}/task")).into_iter().flatten().flatten();
+    threads.filter_map(|thread| Stat::read(&thread.path().join("stat"))).all(|stat| stat.is_stopped())
 }
 
 /// A word that is another one after each start of the kernel.
@@ -119,8 +157,8 @@ mod tests {
                 process.state() == state
             })
         };
-        process.signal(Signal::STOP).unwrap();
-        assert!(wait_for(ProcessState::Paused));
+        process.pause().unwrap();
+        assert_eq!(process.state(), ProcessState::Paused);
         process.signal(Signal::CONT).unwrap();
         assert!(wait_for(ProcessState::Running));
         process.signal(Signal::KILL).unwrap();

@@ -67,6 +67,21 @@ impl Node {
         let signal = if stands_still { "-STOP" } else { "-CONT" };
         let status = Command::new("kill").args([signal, &self.process.id().to_string()]).status();
         assert!(status.expect("it runs").success(), "node {} lives", self.number);
+        let end = Instant::now() + PATIENCE;
+        while stands_still && !self.has_stopped() {
+            assert!(Instant::now() < end, "node {} does not stand still", self.number);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// The kernel tells threads one after the other, and those that do not know yet may still answer somebody.
+    fn has_stopped(&self) -> bool {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.process.id())).expect("it lives");
+        let mut states = threads.flatten().filter_map(|thread| {
+            let stat = std::fs::read_to_string(thread.path().join("stat")).ok()?;
+            stat.rsplit_once(") ")?.1.chars().next()
+        });
+        states.all(|state| state == 'T')
     }
 }
 

@@ -1,5 +1,6 @@
 //! The servers of a peer: which run, what is done to them, and their end.
 
+use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use super::error::PeerError;
 use super::keeper::{Keeper, Server};
 use super::place::Place;
 use super::ports::Ports;
-use crate::cluster::ProcessState;
+use crate::cluster::{ProcessId, ProcessState};
 use crate::cqlsh::with_causes;
 
 /// How long the kernel may take to end a process.
@@ -81,8 +82,10 @@ impl Ring {
         match act {
             Act::Kill(number) => kill(number, state.running(number)?),
             Act::Start(number) => self.start(&mut state, number),
-            Act::Pause(number) => signal(number, state.running(number)?, Signal::STOP),
-            Act::Resume(number) => signal(number, state.running(number)?, Signal::CONT),
+            Act::Pause(number) => hurt(number, state.running(number)?, ProcessId::pause),
+            Act::Resume(number) => {
+                hurt(number, state.running(number)?, |process| process.signal(Signal::CONT))
+            }
             Act::Cut(number) => {
                 state.running(number)?;
                 self.keeper.cut(&self.place, number, &state.others(number))
@@ -138,13 +141,17 @@ impl State {
     }
 }
 
-fn signal(number: usize, server: &Server, signal: Signal) -> Result<(), PeerError> {
-    server.process.signal(signal).map_err(|source| PeerError::Signal { number, source })
+fn hurt(
+    number: usize,
+    server: &Server,
+    how: impl FnOnce(&ProcessId) -> io::Result<()>,
+) -> Result<(), PeerError> {
+    how(&server.process).map_err(|source| PeerError::Signal { number, source })
 }
 
 /// Ends it at once, and waits until it has.
 fn kill(number: usize, server: &Server) -> Result<(), PeerError> {
-    signal(number, server, Signal::KILL)?;
+    hurt(number, server, |process| process.signal(Signal::KILL))?;
     let begun = Instant::now();
     while server.process.state() != ProcessState::Ended {
         if begun.elapsed() > KILL_MAX {
