@@ -87,9 +87,7 @@ impl Display for Selector {
             Selector::Set(elements) => write!(f, "{{{}}}", commas(elements)),
             Selector::MapOrUser(pairs) => write!(f, "{{{}}}", entries(pairs)),
             // A blank, lest the point becomes a part of the number.
-            Selector::Field(whole, field) if matches!(**whole, Selector::Literal(_)) => {
-                write!(f, "{whole} .{field}")
-            }
+            Selector::Field(whole, field) if ends_with_constant(whole) => write!(f, "{whole} .{field}"),
             Selector::Field(whole, field) => write!(f, "{}.{field}", Operand(whole, false)),
             Selector::Element(whole, key) => write!(f, "{}[{key}]", Operand(whole, false)),
             Selector::Slice(whole, from, to) => {
@@ -106,6 +104,14 @@ impl Display for Selector {
             // A blank, lest two signs make a comment, or one a negative number.
             Selector::Negate(negated) => write!(f, "- {}", Operand(negated, false)),
         }
+    }
+}
+
+fn ends_with_constant(selector: &Selector) -> bool {
+    match selector {
+        Selector::Literal(_) => true,
+        Selector::TypeHint(_, hinted) => ends_with_constant(hinted),
+        _ => false,
     }
 }
 

@@ -68,7 +68,7 @@ fn odd_texts_survive() {
     check_round_trip("INSERT INTO t (\"A b\", \"\") VALUES ('it''s', $$it's$$)");
     check_round_trip("SELECT \"json\" - a, \"distinct\", \"as\" AS \"as\" FROM \"Select\".\"T\"");
     check_round_trip("SELECT - 5, - -5, a - -5, -(a + b) * c FROM t");
-    check_round_trip("SELECT -1 .a, 2 .b - c.d, 1.5 .e FROM t");
+    check_round_trip("SELECT -1 .a, 2 .b - c.d, 1.5 .e, (f) 3 .g, (f) (g) 4 .h, (f) i.j FROM t");
     check_round_trip("SELECT \"key\"(a), token(b), \"expr\"(c) FROM t");
     check_round_trip("DESCRIBE \"cluster\"");
     check_round_trip("UPDATE t USING TTL ? AND TIMESTAMP ? SET a = ? WHERE k = ?");
