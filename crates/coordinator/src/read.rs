@@ -179,11 +179,8 @@ fn keys_by_owner(
     command: &ReadCommand,
     keys: Vec<PartitionKey>,
 ) -> Vec<(usize, ReadCommand)> {
-    let of_owner = |(owner, keys): (usize, Vec<PartitionKey>)| {
-        let resume = command.resume.clone().filter(|position| keys.contains(&position.key));
-        (owner, ReadCommand { target: ReadTarget::Keys(keys), resume, ..command.clone() })
-    };
-    owners.split(keys, |key| key.token).into_iter().map(of_owner).collect()
+    let parts = owners.split(keys, |key| key.token).into_iter();
+    parts.map(|(owner, keys)| (owner, command.of_keys(keys))).collect()
 }
 
 /// What has to be allowed for a row that is too large for one of several parts: as much for each.

@@ -42,6 +42,14 @@ impl ReadCommand {
         }
     }
 
+    /// The same of these keys, which are some of its own; it goes on where the page before ended, if that was in one of
+    /// them.
+    #[must_use]
+    pub fn of_keys(&self, keys: Vec<PartitionKey>) -> Self {
+        let resume = self.resume.clone().filter(|position| keys.contains(&position.key));
+        ReadCommand { target: ReadTarget::Keys(keys), resume, ..self.clone() }
+    }
+
     /// The rows of a partition as they are before something is added to counters of them.
     pub fn of_increments(table: Arc<Table>, key: PartitionKey, increments: &Increments, now: u32) -> Self {
         let comparator = ClusteringComparator::new(Arc::clone(table.clustering_types()));
@@ -56,6 +64,14 @@ impl ReadCommand {
     /// How many rows of a partition earlier pages gave, if the one before ended in it.
     pub fn resumed_in(&self, key: &PartitionKey) -> Option<u32> {
         self.resume.as_ref().filter(|resume| resume.key == *key).map(|resume| resume.row_count)
+    }
+
+    /// Do the partitions that are asked for come in the order of the ring, each once?
+    pub fn is_in_ring_order(&self) -> bool {
+        match &self.target {
+            ReadTarget::Keys(keys) => keys.is_sorted_by(|one, other| one < other),
+            ReadTarget::Range(_) => true,
+        }
     }
 
     /// Is every partition asked for whole, and at most one row?

@@ -97,7 +97,7 @@ pub trait RowConsumer {
     /// Notes that nothing was taken of a partition of a range.
     fn pass(&mut self, key: PartitionKey);
 
-    /// Notes that all was read of a partition that was asked for by its key.
+    /// Notes that no more is read of a partition that was asked for by its key.
     fn leave(&mut self, key: &PartitionKey);
 
     /// The partition that was taken last.

@@ -16,20 +16,19 @@ use rows::{
 use crate::{Begun, Place, ReadCommand, ReadError, ReadTarget, RowConsumer, UnfilteredPage};
 
 /// Gives what answers of several replicas make to a consumer, as far as all of them go. They are answers to one
-/// command, of a range or of one key.
+/// command, of a range or of keys in the order of the ring, in which partitions are merged.
 ///
 /// # Errors
 /// As those of the consumer.
 ///
 /// # Panics
-/// When the command is of several keys: these are in the order that was asked for, which merging takes for the ring's.
+/// When the command is of keys in another order.
 pub fn merge_answers<C: RowConsumer>(
     command: &ReadCommand,
     answers: impl IntoIterator<Item = UnfilteredPage>,
     consumer: C,
 ) -> Result<C::Answer, ReadError> {
-    let is_of_several = matches!(&command.target, ReadTarget::Keys(keys) if keys.len() > 1);
-    assert!(!is_of_several, "answers to several keys are merged key by key");
+    assert!(command.is_in_ring_order(), "answers are merged in the order of the ring");
     let reversed = command.reversed && matches!(command.target, ReadTarget::Keys(_));
     let answers: Vec<UnfilteredPage> = answers.into_iter().collect();
     let mut merging =
@@ -45,6 +44,7 @@ pub fn merge_answers<C: RowConsumer>(
             Step::End => merging.end(),
         };
     }
+    merging.leave_begun();
     Ok(merging.consumer.finish())
 }
 
@@ -64,6 +64,7 @@ impl<C: RowConsumer> Merging<'_, C> {
         if self.leave_partition() {
             return Ok(true);
         }
+        self.leave_begun();
         if !self.known.goes_to(&header.key) {
             return Ok(self.end());
         }
@@ -113,10 +114,14 @@ impl<C: RowConsumer> Merging<'_, C> {
             let place = if was_begun { None } else { self.known.place_in(key) };
             self.consumer.end_at(key, place);
         }
-        if let ReadTarget::Keys(keys) = &self.command.target {
-            keys.iter().for_each(|key| self.consumer.leave(key));
-        }
         true
+    }
+
+    /// What was come upon since is told of the partition that was begun last, when that was asked for by its key.
+    fn leave_begun(&mut self) {
+        if let (ReadTarget::Keys(_), Some(key)) = (&self.command.target, &self.begun) {
+            self.consumer.leave(key);
+        }
     }
 }
 

@@ -132,9 +132,11 @@ fn columns_that_would_not_be_found_are_not_asked_for() {
 }
 
 #[test]
-#[should_panic(expected = "answers to several keys are merged key by key")]
-fn answers_to_several_keys_are_not_merged_as_a_range() {
-    let target = ReadTarget::Keys(vec![key(1), key(2)]);
+#[should_panic(expected = "answers are merged in the order of the ring")]
+fn answers_to_keys_in_another_order_are_not_merged() {
+    let mut keys = vec![key(1), key(2)];
+    keys.sort_by(|one, other| other.cmp(one));
+    let target = ReadTarget::Keys(keys);
     let command = ReadCommand { target, ..command(9) };
     _ = merge_answers(&command, [], LivePage::new(&command, NONE));
 }

@@ -33,6 +33,6 @@ pub use fits::is_plain_row;
 pub use operations::{OPERATION_WINDOW_SECONDS, Operation, OperationLog};
 pub use page::is_in_order;
 pub use paxos::{Ballot, PaxosAnswer, PaxosRequest, Phase, Promise, Proposal, Proposing, Seen};
-pub use read_request::ReadRequest;
+pub use read_request::{READ_KEYS_MAX, ReadRequest};
 pub use request::{Asked, BatchRequest, DROPPED_TOGETHER_MAX, Deciding, PlannedOn, Request, Wanted};
 pub use service::{carry_out, check_increments, check_mutations, count, read, write};

@@ -10,6 +10,9 @@ use types::Token;
 
 use crate::body::{BodyError, Reader, put_bool, put_bound, put_clustering, put_key, put_list, put_option};
 
+/// A request is about so many keys at most: as many as a shard looks up in one go.
+pub const READ_KEYS_MAX: usize = storage::KEYS_TOGETHER;
+
 /// What is read, of a table that is still to be found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReadRequest {
@@ -25,10 +28,10 @@ pub struct ReadRequest {
     pub(crate) resume: Option<ReadPosition>,
 }
 
-/// Which partitions. Answers of replicas are merged key by key, so a request is about one.
+/// Which partitions. Answers of replicas are merged in the order of the ring, in which keys are asked for, too.
 #[derive(Clone, Debug, PartialEq)]
 enum Target {
-    Key(PartitionKey),
+    Keys(Vec<PartitionKey>),
     Range(RingRange),
 }
 
@@ -37,7 +40,7 @@ impl ReadRequest {
     pub fn into_command(self, table: Arc<Table>) -> ReadCommand {
         let comparator = ClusteringComparator::new(Arc::clone(table.clustering_types()));
         let target = match self.target {
-            Target::Key(key) => ReadTarget::Keys(vec![key]),
+            Target::Keys(keys) => ReadTarget::Keys(keys),
             Target::Range(range) => ReadTarget::Range(range),
         };
         ReadCommand {
@@ -54,25 +57,34 @@ impl ReadRequest {
 
     /// Is it of that one partition?
     pub(crate) fn is_of(&self, table: TableId, key: &PartitionKey) -> bool {
-        self.table == table && matches!(&self.target, Target::Key(of) if of == key)
+        self.table == table
+            && matches!(&self.target, Target::Keys(keys) if matches!(&keys[..], [of] if of == key))
     }
 
-    /// Is it of a range, and not of one key?
+    /// Is it of a range, and not of keys?
     pub(crate) fn is_of_range(&self) -> bool {
         matches!(self.target, Target::Range(_))
     }
 
-    /// Appends a command, of one key or of a range.
+    /// Appends a command.
     ///
     /// # Panics
-    /// When it is of no key, or of several.
+    /// When it is of no key, of more than [`READ_KEYS_MAX`], or of keys that are not in the order of the ring.
     pub(crate) fn put(command: &ReadCommand, out: &mut BytesMut) {
         out.put_slice(command.table.id().0.as_bytes());
         match &command.target {
             ReadTarget::Keys(keys) => {
-                let [key] = &keys[..] else { panic!("several keys are asked for one by one") };
-                out.put_u8(0);
-                put_key(out, key);
+                assert!(
+                    (1..=READ_KEYS_MAX).contains(&keys.len()) && command.is_in_ring_order(),
+                    "keys are asked for as answers are merged, and no more than are read together"
+                );
+                if let [key] = &keys[..] {
+                    out.put_u8(0);
+                    put_key(out, key);
+                } else {
+                    out.put_u8(2);
+                    put_list(out, keys, put_key);
+                }
             }
             ReadTarget::Range(range) => {
                 out.put_u8(1);
@@ -102,8 +114,9 @@ impl ReadRequest {
     pub(crate) fn read(reader: &mut Reader) -> Result<ReadRequest, BodyError> {
         let table = TableId(reader.uuid("table id")?);
         let target = match reader.u8("target")? {
-            0 => Target::Key(reader.key()?),
+            0 => Target::Keys(vec![reader.key()?]),
             1 => Target::Range(RingRange { start: place(reader)?, end: place(reader)? }),
+            2 => Target::Keys(keys(reader)?),
             _ => return Err(reader.wrong("target")),
         };
         let slices = reader.list("slices", |reader| {
@@ -132,6 +145,20 @@ impl ReadRequest {
             resume: reader.option("position", position)?,
         })
     }
+}
+
+/// Some keys, in the order of the ring. They are looked at as they come: a list of what is not wanted takes no memory.
+fn keys(reader: &mut Reader) -> Result<Vec<PartitionKey>, BodyError> {
+    let (mut count, mut last) = (0, None);
+    let keys = reader.list("keys", |reader| {
+        let key = reader.key()?;
+        count += 1;
+        if count > READ_KEYS_MAX || last.replace(key.clone()).is_some_and(|last| last >= key) {
+            return Err(reader.wrong("keys"));
+        }
+        Ok(key)
+    })?;
+    if keys.is_empty() { Err(reader.wrong("keys")) } else { Ok(keys) }
 }
 
 /// More than there can be is as much as there can be.

@@ -1,6 +1,6 @@
 //! A node carries out what another one asks of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -243,12 +243,14 @@ pub async fn read(shard: &ShardHandle, wanted: Wanted, command: ReadCommand) -> 
 
 /// What the shards have.
 pub(crate) async fn look(shard: &ShardHandle, wanted: Wanted, sight: Sight, command: ReadCommand) -> Answer {
-    let looked = match (owners_of(shard, &command).as_slice(), wanted) {
-        ([owner], Wanted::Rows | Wanted::WrittenRows) => {
-            rows_of(shard, *owner, sight, command).await.map(Answer::Rows)
+    let looked = match (parts_of(shard, &command), wanted) {
+        (Parts::One(owner), Wanted::Rows | Wanted::WrittenRows) => {
+            rows_of(shard, owner, sight, command).await.map(Answer::Rows)
         }
-        ([owner], Wanted::Digest) => digest_of(shard, *owner, sight, command).await.map(Answer::Digest),
-        (owners, wanted) => look_at_several(shard, owners, wanted, sight, command).await,
+        (Parts::One(owner), Wanted::Digest) => {
+            digest_of(shard, owner, sight, command).await.map(Answer::Digest)
+        }
+        (Parts::Several(parts), wanted) => look_at_several(shard, parts, wanted, sight, command).await,
     };
     looked.unwrap_or_else(Answer::Failed)
 }
@@ -269,27 +271,51 @@ async fn accepted_written(shard: &Shard, command: &ReadCommand) -> Result<(), Fa
     Err(Failure::Other { what: what.to_owned() })
 }
 
-/// The shards that may have what is asked for: one for a key.
-fn owners_of(shard: &ShardHandle, command: &ReadCommand) -> Vec<usize> {
-    match &command.target {
+/// What each shard is asked.
+enum Parts {
+    /// One has all that is asked for.
+    One(usize),
+    /// Each may have a part of it.
+    Several(Vec<(usize, ReadCommand)>),
+}
+
+fn parts_of(shard: &ShardHandle, command: &ReadCommand) -> Parts {
+    let owners: BTreeSet<usize> = match &command.target {
         ReadTarget::Keys(keys) => keys.iter().map(|key| shard.shards().owner(key.token)).collect(),
         ReadTarget::Range(range) => {
             shard.shards().sharding().shards_within(range.first_token(), range.last_token()).collect()
         }
+    };
+    match owners.first() {
+        Some(owner) if owners.len() == 1 => Parts::One(*owner),
+        _ => {
+            Parts::Several(owners.into_iter().map(|owner| (owner, part_of(shard, owner, command))).collect())
+        }
     }
+}
+
+/// What a shard is asked of that. Of keys, which are in the order of the ring, those that are its own, from the
+/// position on.
+fn part_of(shard: &ShardHandle, owner: usize, command: &ReadCommand) -> ReadCommand {
+    let ReadTarget::Keys(keys) = &command.target else { return command.clone() };
+    let is_before = |key: &PartitionKey| command.resume.as_ref().is_some_and(|from| *key < from.key);
+    let is_own = |key: &&PartitionKey| shard.shards().owner(key.token) == owner && !is_before(key);
+    command.of_keys(keys.iter().filter(is_own).cloned().collect())
 }
 
 /// Each has read as if it were alone. What they have is apart, so it merges to what one would have said that has all.
 async fn look_at_several(
     shard: &ShardHandle,
-    owners: &[usize],
+    parts: Vec<(usize, ReadCommand)>,
     wanted: Wanted,
     sight: Sight,
     command: ReadCommand,
 ) -> Result<Answer, Failure> {
-    let mut part = command.clone();
-    part.limits.bytes_max /= owners.len().max(1);
-    let reads = owners.iter().map(|owner| rows_of(shard, *owner, sight, part.clone()));
+    let part_count = parts.len();
+    let reads = parts.into_iter().map(|(owner, mut part)| {
+        part.limits.bytes_max /= part_count;
+        rows_of(shard, owner, sight, part)
+    });
     let pages = join_all(reads).await.into_iter().collect::<Result<Vec<_>, _>>()?;
     // Each has counted its tombstones, and the thresholds were theirs.
     let thresholds = TombstoneThresholds::NONE;

@@ -9,7 +9,9 @@ use read::{
     Digester, LivePage, ReadColumns, ReadCommand, ReadPosition, ReadTarget, TombstoneThresholds,
     UnfilteredPage, merge_answers,
 };
-use replica::{Answer, Asked, BatchRequest, Failure, PlannedOn, Request, Wanted, carry_out, is_in_order};
+use replica::{
+    Answer, Asked, BatchRequest, Failure, PlannedOn, READ_KEYS_MAX, Request, Wanted, carry_out, is_in_order,
+};
 use rows::{
     Bound, BoundKind, CellRef, Clustering, ClusteringBuilder, ClusteringComparator, DeletionTime, Liveness,
     Mutation, MutationBuilder, PartitionKey, RangeTombstone, RingPlace, RingRange, RowBuilder, Slice, Slices,
@@ -164,15 +166,19 @@ fn commands() -> Vec<ReadCommand> {
         range(RingPlace::AfterToken(Token(0)), RingPlace::BeforeToken(Token(i64::MAX / 2))),
         range(RingPlace::BeforeKey(key(3)), RingPlace::AfterKey(key(3))),
     ];
-    for pk in 0..6 {
-        let mut command = of(ReadTarget::Keys(vec![key(pk)]));
+    let mut all: Vec<PartitionKey> = (0..6).map(key).collect();
+    all.sort();
+    let targets = (0..6).map(|pk| vec![key(pk)]).chain([all[1..4].to_vec(), all]);
+    for keys in targets {
+        let last = keys[keys.len() / 2].clone();
+        let mut command = of(ReadTarget::Keys(keys));
         commands.push(command.clone());
         command.reversed = true;
         command.slices = Slices::new(vec![slice(0, 1), slice(2, 5)], &comparator);
         command.columns = ReadColumns::Some([table().column("v").expect("v").id].into());
         command.limits.row_count = 2;
         commands.push(command.clone());
-        command.resume = Some(ReadPosition { key: key(pk), clustering: Some(at(3)), row_count: 1 });
+        command.resume = Some(ReadPosition { key: last, clustering: Some(at(3)), row_count: 1 });
         commands.push(command.clone());
         command.slices = Slices::none();
         commands.push(command);
@@ -193,6 +199,37 @@ fn what_is_asked_by_bytes_is_what_the_shard_would_have_said() {
             assert_eq!(answer, Answer::Digest(digest), "{command:?}");
         }
     });
+}
+
+/// What asks for several keys is written as if it were for one of a network.
+#[test]
+fn keys_in_another_order_or_too_many_are_refused() {
+    let mut keys: Vec<PartitionKey> = (0..=READ_KEYS_MAX as i32).map(|pk| key(0x5a5a_0000 + pk)).collect();
+    keys.sort();
+    let beyond = keys.pop().expect("one more");
+    let of = |keys: &[PartitionKey]| ReadCommand::new(table(), ReadTarget::Keys(keys.to_vec()), NOW);
+    let body = asked(|out| Request::put_read(Wanted::Rows, &of(&keys), out)).freeze();
+    assert!(Asked::read(body.clone()).is_ok());
+    let place = |key: &PartitionKey| {
+        body.windows(key.bytes.len()).position(|window| *window == key.bytes[..]).expect("it is in there")
+    };
+    // The last key in the place of the first; twice the same one.
+    for (from, to) in [(&keys[keys.len() - 1], &keys[0]), (&keys[0], &keys[1])] {
+        let mut wrong = body.to_vec();
+        let to = place(to);
+        wrong[to..to + from.bytes.len()].copy_from_slice(&from.bytes);
+        assert!(Asked::read(wrong.into()).is_err());
+    }
+    // One more than there may be: its number stands before the first key's length.
+    let (first, mut many) = (place(&keys[0]) - 8, body.to_vec());
+    many[first] += 1;
+    let one_more = [4, 0, 0, 0].into_iter().chain(beyond.bytes.iter().copied());
+    let behind = place(&keys[keys.len() - 1]) + 4;
+    many.splice(behind..behind, one_more);
+    assert!(Asked::read(many.into()).is_err());
+    many = body.to_vec();
+    many[first..first + 4].fill(0);
+    assert!(Asked::read(many.into()).is_err(), "there is none");
 }
 
 #[test]

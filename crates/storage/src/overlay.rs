@@ -35,7 +35,7 @@ impl Overlay {
     /// As [`Shard::read`].
     ///
     /// # Panics
-    /// When the command is of several keys, or reads backwards.
+    /// When the command reads backwards, or is of keys in another order than the ring's.
     pub async fn read(&self, shard: &Shard, command: &ReadCommand) -> Result<ReadPage, StorageError> {
         assert!(!command.reversed, "what lies over it comes in the rows' order");
         let own = shard.read_unfiltered(command).await?;

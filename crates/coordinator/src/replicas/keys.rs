@@ -1,14 +1,22 @@
-//! A read of several keys: a few at a time, each from its own replicas.
+//! A read of several keys.
 //!
-//! What the page may take is shared by the reads that are under way, and not by all keys: one that begins is given its
-//! part of what those before it have left. So a long list of small rows needs no more room than the rows do.
+//! ```text
+//!   keys ─► the next of them ─► pieces: those of the same replicas, in the order of the ring ─┬─ each one read
+//!                                                                                            └─ a page for each key
+//!   in the order asked for: pages up to the first key that its piece did not come to the end of
+//! ```
+//!
+//! What the page may take is shared by the pieces that are under way: one that begins is given its part of what those
+//! before it have left. So a long list of small rows needs no more room than the rows do.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 
 use futures_util::StreamExt;
 use futures_util::stream;
-use read::{Given, ReadCommand, ReadPage, ReadPosition, ReadTarget};
-use replica::Wanted;
+use read::{ReadCommand, ReadPage, ReadPosition};
+use replica::{READ_KEYS_MAX, Wanted};
+use ring::GroupIndex;
 use rows::PartitionKey;
 use tokio::time::Instant;
 
@@ -17,10 +25,15 @@ use super::error::ReplicaError;
 use super::read::{is_row_too_large, wanted_of};
 use crate::Consistency;
 use crate::assemble::{Order, assemble};
-use crate::read::{of_all, rest};
+use crate::read::rest;
 
-/// So many keys of one statement are read at once.
-const KEYS_AT_ONCE: usize = 16;
+/// So many pieces of one statement are read at once.
+const PIECES_AT_ONCE: usize = 16;
+/// So many keys are looked at for one page: whoever wants more reads on.
+const KEYS_OF_PAGE_MAX: usize = PIECES_AT_ONCE * READ_KEYS_MAX;
+
+/// Keys of the same replicas in the order of the ring, each with its place among those that are asked for.
+type Piece<'k> = BTreeMap<&'k PartitionKey, usize>;
 
 /// Does this node alone say what a read of these keys shows? Then its shards are asked as those of a node that is by
 /// itself, each once for all of its keys.
@@ -52,46 +65,108 @@ impl Replicas {
         deadline: Instant,
     ) -> Result<ReadPage, ReplicaError> {
         let keys = rest(keys, command);
-        let at_once = keys.len().clamp(1, KEYS_AT_ONCE);
-        let shares = &Shares::new(command.limits.bytes_max, at_once);
-        let reads = keys.iter().map(|key| async move {
-            let share = shares.take();
-            let mut part = of_key(command, key);
-            part.limits.bytes_max = share;
-            part.limits.bytes = part.limits.bytes.min(share);
-            let read = self.read_until(&part, key.token, consistency, deadline).await;
-            shares.give_back(share, read.as_ref().map_or(0, |page| page.given().bytes));
-            read
-        });
-        let mut reads = stream::iter(reads).buffered(at_once);
-        let (mut pages, mut given) = (Vec::<ReadPage>::with_capacity(keys.len()), Given::default());
-        while !command.limits.are_reached(given)
-            && let Some(read) = reads.next().await
+        let read = self.read_pieces(command, next_keys(command, &keys), consistency, deadline).await?;
+        let mut pages: Vec<ReadPage> = read.into_iter().map_while(|page| page).collect();
+        if pages.is_empty()
+            && let Some(first) = keys.first()
         {
-            match read {
-                Ok(page) => {
-                    given += page.given();
-                    pages.push(page);
-                }
-                // It has rows, so that it can end before one that has no room.
-                Err(error) if is_row_too_large(&error) && given.bytes > 0 => break,
-                Err(error) => return Err(for_each(error, at_once)),
-            }
-            if pages.last().is_some_and(|page| page.next.is_some()) {
-                break;
-            }
+            // By itself it has all the room, and tells what is wrong with it.
+            let alone = command.of_keys(vec![first.clone()]);
+            pages.push(self.read_until(&alone, first.token, consistency, deadline).await?);
         }
-        drop(reads);
         end_after(&mut pages, &keys);
         Ok(assemble(pages, Order::Keys(keys), command))
     }
+
+    /// The page of each key that its piece came to the end of, or ended in.
+    async fn read_pieces(
+        &self,
+        command: &ReadCommand,
+        keys: &[PartitionKey],
+        consistency: Consistency,
+        deadline: Instant,
+    ) -> Result<Vec<Option<ReadPage>>, ReplicaError> {
+        let mut pages = vec![None; keys.len()];
+        let pieces = self.pieces_of(command, keys);
+        let shares = &Shares::new(command.limits.bytes_max, pieces.len().clamp(1, PIECES_AT_ONCE));
+        let reads = pieces.into_iter().map(|piece| async move {
+            let keys: Vec<PartitionKey> = piece.keys().copied().cloned().collect();
+            let (token, share) = (keys[0].token, shares.take());
+            let mut part = command.of_keys(keys);
+            part.limits.bytes_max = share;
+            part.limits.bytes = part.limits.bytes.min(share);
+            let read = self.read_until(&part, token, consistency, deadline).await;
+            shares.give_back(share, read.as_ref().map_or(0, |page| page.given().bytes));
+            (piece, read)
+        });
+        let mut reads = stream::iter(reads).buffer_unordered(PIECES_AT_ONCE);
+        while let Some((piece, read)) = reads.next().await {
+            match read {
+                Ok(page) => deal_out(page, &piece, command, &mut pages),
+                // It may be about one of them. The page ends before them, or the first is read by itself.
+                Err(error) if is_row_too_large(&error) => {}
+                Err(ReplicaError::ReadFailure { .. } | ReplicaError::Unavailable { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(pages)
+    }
+
+    /// Puts together those that have their replicas in common: as many as one request is about.
+    fn pieces_of<'k>(&self, command: &ReadCommand, keys: &'k [PartitionKey]) -> Vec<Piece<'k>> {
+        let home = self.home(command.table.id());
+        let mut pieces = Vec::<(Option<GroupIndex>, Piece<'k>)>::new();
+        for (place, key) in keys.iter().enumerate() {
+            let group = home.as_ref().map(|home| home.group_of(key.token));
+            // Only a part is to be read of the one in which the page before has ended.
+            let is_resumed = command.resumed_in(key).is_some();
+            let has_room = |(of, piece): &&mut (Option<GroupIndex>, Piece<'k>)| {
+                *of == group && piece.len() < READ_KEYS_MAX && !piece.contains_key(key)
+            };
+            match pieces.iter_mut().find(has_room).filter(|_| !is_resumed) {
+                Some((_, piece)) => _ = piece.insert(key, place),
+                None => pieces.push((group.filter(|_| !is_resumed), BTreeMap::from([(key, place)]))),
+            }
+        }
+        pieces.into_iter().map(|(_, piece)| piece).collect()
+    }
 }
 
-/// What is asked of one key.
-fn of_key(command: &ReadCommand, key: &PartitionKey) -> ReadCommand {
-    let target = ReadTarget::Keys(vec![key.clone()]);
-    let resume = command.resume.clone().filter(|position| position.key == *key);
-    ReadCommand { target, resume, ..command.clone() }
+/// Those of the keys that a page is likely to have something of: all, but for a page that goes on in a partition of many
+/// rows, which may fill it.
+fn next_keys<'k>(command: &ReadCommand, keys: &'k [PartitionKey]) -> &'k [PartitionKey] {
+    let is_within = keys.first().is_some_and(|first| command.resumed_in(first).is_some());
+    let rows_max = usize::try_from(command.limits.row_count).unwrap_or(usize::MAX).max(1);
+    let count_max = if is_within && !command.has_single_rows() { 1 } else { rows_max.min(KEYS_OF_PAGE_MAX) };
+    &keys[..keys.len().min(count_max)]
+}
+
+/// Deals the page of a piece out to its keys, as far as it goes.
+fn deal_out(page: ReadPage, piece: &Piece<'_>, command: &ReadCommand, pages: &mut [Option<ReadPage>]) {
+    let place_of = |key: &PartitionKey| piece.get(key).copied();
+    for (key, place) in piece {
+        let is_whole = page.next.as_ref().is_none_or(|next| *key < &next.key);
+        if is_whole {
+            pages[*place] = Some(ReadPage::default());
+        }
+    }
+    // The one in which it ends has given as much as the page takes, or there is nothing more of it.
+    if let Some(next) = page.next
+        && let Some(place) = place_of(&next.key)
+    {
+        let next = Some(next).filter(|_| !command.has_single_rows());
+        pages[place] = Some(ReadPage { next, ..ReadPage::default() });
+    }
+    for partition in page.partitions {
+        if let Some(page) = place_of(&partition.key).and_then(|place| pages[place].as_mut()) {
+            page.partitions.push(partition);
+        }
+    }
+    for met in page.tombstones {
+        if let Some(page) = place_of(&met.key).and_then(|place| pages[place].as_mut()) {
+            page.tombstones.push(met);
+        }
+    }
 }
 
 /// The last of these pages is told to end where its key does, when there are more keys than pages.
@@ -101,14 +176,6 @@ fn end_after(pages: &mut [ReadPage], keys: &[PartitionKey]) {
         && let Some(last) = pages.last_mut()
     {
         last.next.get_or_insert_with(|| ReadPosition::behind(keys[page_count - 1].clone()));
-    }
-}
-
-/// A row that is too large for the share of one key needs as much for each that is read beside it.
-fn for_each(error: ReplicaError, at_once: usize) -> ReplicaError {
-    match is_row_too_large(&error) {
-        true => ReplicaError::Coordinator(of_all(error.into(), at_once)),
-        false => error,
     }
 }
 

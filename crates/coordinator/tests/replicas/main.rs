@@ -6,6 +6,7 @@ mod fenced;
 mod joining;
 mod left;
 mod left_out;
+mod lists;
 mod outdated;
 mod traced;
 mod unrepaired;
