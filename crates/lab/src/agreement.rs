@@ -1,7 +1,8 @@
 //! Do two runs of one plan agree?
 //!
 //! Figures of one run scatter over its repetitions, and so have an interval. Two runs agree in a figure if their
-//! intervals meet. One repetition has no interval: then nothing can be said, and that is what is said.
+//! intervals meet. One repetition has no interval: then nothing can be said, and that is what is said. Intervals that
+//! reach further than half of the mean to each side meet easily: that is said, too.
 
 use std::fmt;
 
@@ -37,6 +38,13 @@ impl Agreement {
 }
 
 impl Compared {
+    /// Would runs that differ much agree as well?
+    fn is_vague(&self) -> bool {
+        let is_wide =
+            |estimate: &Estimate| estimate.margin.is_some_and(|margin| margin > estimate.mean / 2.0);
+        is_wide(&self.before) || is_wide(&self.now)
+    }
+
     /// None if one of both has no interval.
     fn agrees(&self) -> Option<bool> {
         let margin = self.before.margin? + self.now.margin?;
@@ -48,6 +56,7 @@ impl fmt::Display for Agreement {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for compared in &self.0 {
             let verdict = match compared.agrees() {
+                Some(true) if compared.is_vague() => "agree, in intervals that are too wide to tell much",
                 Some(true) => "agree",
                 Some(false) => "do NOT agree",
                 None => "can not be compared: one repetition has no interval",
@@ -82,5 +91,15 @@ mod tests {
         assert_eq!(compared(&[100.0, 102.0, 104.0], &[106.0, 107.0, 105.0]), Some(true));
         assert_eq!(compared(&[100.0, 102.0, 104.0], &[120.0, 121.0, 122.0]), Some(false));
         assert_eq!(compared(&[100.0], &[100.0, 101.0]), None);
+    }
+
+    #[test]
+    fn agreement_of_wide_intervals_is_told_as_what_it_is() {
+        let text = |before: &[f64], now: &[f64]| {
+            let (before, now) = (Estimate::of(before), Estimate::of(now));
+            Agreement(vec![Compared { name: "p99, µs", before, now }]).to_string()
+        };
+        assert!(text(&[100.0, 300.0, 900.0], &[100.0, 110.0, 120.0]).ends_with("too wide to tell much\n"));
+        assert!(text(&[100.0, 102.0, 104.0], &[101.0, 102.0, 103.0]).ends_with(": agree\n"));
     }
 }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::disturbance::Disturbance;
 use crate::error::LabError;
-use crate::workload::{script, ycsb};
+use crate::target::level_of;
+use crate::workload::{script, workload_of, ycsb};
 
 /// Version of manifests and results.
 pub(crate) const VERSION: u32 = 1;
@@ -105,7 +106,7 @@ impl Plan {
     /// there are. Of a plan that has them, the same.
     ///
     /// # Errors
-    /// The script can not be read, or is none.
+    /// The script can not be read, or is none; there is no such workload, setting or consistency level.
     pub fn completed(mut self) -> Result<Plan, LabError> {
         if self.script.is_none()
             && let Some((name, text)) = script::found(&self.workload)?
@@ -118,6 +119,9 @@ impl Plan {
                 None => ycsb::DEFAULT_ROW_COUNT,
             };
         }
+        // Nothing is begun that can not be done.
+        workload_of(&self)?;
+        level_of(&self)?;
         Ok(self)
     }
 }

@@ -13,6 +13,7 @@ use crate::comparison::{Comparison, Contender, compare};
 use crate::engine::Watch;
 use crate::error::LabError;
 use crate::manifest::{Pace, Plan, VERSION, check_version};
+use crate::results::Results;
 use crate::search::{closed_loop_rate, trial_seconds};
 use crate::servers::Servers;
 use crate::session::refusal;
@@ -106,6 +107,9 @@ pub struct StudyManifest {
     pub contenders: Vec<(String, Vec<String>)>,
     /// What was started for it, as `--start-peer` calls it.
     pub started: Vec<String>,
+    /// Names of parts that were to come when it was ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<String>,
 }
 
 impl StudyManifest {
@@ -124,6 +128,7 @@ impl StudyManifest {
             parts,
             contenders,
             started,
+            left: study.left.clone(),
         }
     }
 
@@ -143,6 +148,8 @@ pub struct Study {
     pub subject: Subject,
     /// Part by part, each with what all servers did in it.
     pub parts: Vec<(Part, Comparison)>,
+    /// Names of parts that were to come when it was ended.
+    pub left: Vec<String>,
 }
 
 /// Carries out all parts, and tells of each once it is over: whoever is told keeps what was found.
@@ -185,6 +192,11 @@ pub fn study(
             borne = Some((part.plan.clone(), rate));
         }
         let comparison = compare(&part.plan, &contenders, watch)?;
+        let is_measured =
+            |results: &Results| results.repetitions.iter().any(|one| one.total().response.count() > 0);
+        if watch.is_stopped() && !comparison.results().any(|(_, results)| is_measured(results)) {
+            break;
+        }
         tell.ends(part, comparison)?;
     }
     Ok(())
@@ -243,7 +255,7 @@ fn leave_out(plan: &Plan, contenders: &mut Vec<Contender>) -> Result<Vec<(String
 }
 
 /// Would the same closed loop find the same?
-fn is_same_load(one: &Plan, other: &Plan) -> bool {
+pub(crate) fn is_same_load(one: &Plan, other: &Plan) -> bool {
     let of =
         |plan: &Plan| Plan { pace: Pace::Closed { in_flight: 1 }, disturbances: Vec::new(), ..plan.clone() };
     of(one) == of(other)

@@ -195,7 +195,7 @@ impl Session {
     }
 }
 
-fn level_of(plan: &Plan) -> Result<Consistency, LabError> {
+pub(crate) fn level_of(plan: &Plan) -> Result<Consistency, LabError> {
     let level = Consistency::from_name(&plan.consistency);
     level.ok_or_else(|| LabError::Plan(format!("there is no consistency level '{}'", plan.consistency)))
 }

@@ -1,13 +1,13 @@
 //! The Last Pickle, "Compression with mixed workloads" (2018): the size of compressed chunks, and what reads cost.
 
-use super::{Profile, Repeated, Scale, Servers, sentences, set};
+use super::{Profile, REPLICAS, Repeated, Scale, sentences, set};
 use crate::report::words::several;
 use crate::study::{Offer, Part, Subject};
 
 pub(super) const PROFILE: Profile = Profile {
     name: "tlp-chunk",
     about: "The Last Pickle's chunk sizes: 4, 16, 64, 256 KB and auto, data twice the memory, bytes read from the disk",
-    settings: &[("memory-mb", 1536), ("value-bytes", 1000)],
+    settings: &[("memory-mb", 1536), ("value-bytes", 1000), REPLICAS],
     make,
 };
 
@@ -19,10 +19,12 @@ const DATA_PART: u64 = 2;
 
 fn make(scale: &Scale<'_>) -> Repeated {
     let (memory_bytes, value_bytes) = (scale.megabytes("memory-mb"), scale.setting("value-bytes"));
+    let ring = scale.ring();
     let row_count = scale.rows(memory_bytes * DATA_PART / value_bytes.max(1));
     let part = |name: &str, size: &str, about: String| {
         let mut plan = scale.plan("tlp-keyvalue");
         plan.row_count = row_count;
+        ring.apply_to(&mut plan);
         plan.keyspace = format!("bench_{size}");
         set(&mut plan, "chunk-kb", size);
         set(&mut plan, "bytes-min", value_bytes);
@@ -44,9 +46,10 @@ fn make(scale: &Scale<'_>) -> Repeated {
                 "With chunks of 4 KB: 62,000 operations/s, 99% of the reads within 13 ms, and much less from the disk.",
             ]),
             scaled: vec![
+                ring.words(),
                 format!(
                     "{} of {value_bytes} bytes, where the article had 10,000,000 of 100 to 200: twice the \
-                     {} MB of memory that servers are given, page cache included.",
+                     {} MB of memory that a node is given, page cache included.",
                     several(row_count, "value"),
                     memory_bytes >> 20
                 ),
@@ -58,7 +61,7 @@ fn make(scale: &Scale<'_>) -> Repeated {
             ],
             price: None,
         },
-        servers: Servers::nodes(1).within(memory_bytes),
+        servers: ring.servers_within(memory_bytes),
         parts,
     }
 }

@@ -1,14 +1,14 @@
 //! Cloudera, "HBase performance testing using YCSB" (2021): the same mixes on rows that fit into the cache, and on rows
 //! that do not.
 
-use super::{Profile, Repeated, Scale, Servers, sentences};
+use super::{Profile, REPLICAS, Repeated, Scale, sentences};
 use crate::report::words::{count, several};
 use crate::study::{Offer, Part, Subject};
 
 pub(super) const PROFILE: Profile = Profile {
     name: "cloudera-ycsb",
     about: "Cloudera's cache study: YCSB C, updates, A and F on data of a third and of three times the memory, hit ratios",
-    settings: &[("memory-mb", 1536)],
+    settings: &[("memory-mb", 1536), REPLICAS],
     make,
 };
 
@@ -22,7 +22,7 @@ const MIXES: [(&str, &str); 4] = [
 ];
 
 fn make(scale: &Scale<'_>) -> Repeated {
-    let memory_bytes = scale.megabytes("memory-mb");
+    let (memory_bytes, ring) = (scale.megabytes("memory-mb"), scale.ring());
     let rows = [
         ("fit", "a third of the memory", memory_bytes / 3),
         ("beyond", "three times the memory", memory_bytes * 3),
@@ -31,6 +31,7 @@ fn make(scale: &Scale<'_>) -> Repeated {
     let part = |(size, words, row_count): (&str, &str, u64), index: usize, (mix, about): (&str, &str)| {
         let mut plan = scale.plan(&format!("ycsb-{mix}"));
         plan.row_count = row_count;
+        ring.apply_to(&mut plan);
         plan.keyspace = format!("bench_{size}");
         // The article dropped two of five: their caches were still filling.
         (plan.repetition_count, plan.dropped_count) = (5, 2);
@@ -50,8 +51,9 @@ fn make(scale: &Scale<'_>) -> Repeated {
                 "So reads are 54 times slower once the data no longer fit, and updates are not.",
             ]),
             scaled: vec![
+                ring.words(),
                 format!(
-                    "{} and {} of 1 KB for {} MB of memory, page cache included; the article had 40 million and a billion.",
+                    "{} and {} of 1 KB for {} MB of memory of a node, page cache included; the article had 40 million and a billion.",
                     count(rows[0].2),
                     several(rows[1].2, "row"),
                     memory_bytes >> 20
@@ -63,7 +65,7 @@ fn make(scale: &Scale<'_>) -> Repeated {
             ],
             price: None,
         },
-        servers: Servers::nodes(1).within(memory_bytes),
+        servers: ring.servers_within(memory_bytes),
         parts: parts.collect(),
     }
 }

@@ -38,7 +38,7 @@ fn make(scale: &Scale<'_>) -> Repeated {
             source: "what Cassandra is chosen for: no single point of failure".to_owned(),
             claims: sentences(&["With three replicas and QUORUM one node may fail, and no client notices."]),
             scaled: sentences(&[
-                "Half of what the slowest server bears with all nodes; an operation has 2 s, as with the Java driver 4.",
+                "Half of what is borne with all nodes, by the slowest of several servers; an operation has 2 s, as with the Java driver 4.",
                 "The client opens broken connections anew every 200 ms, and asks other replicas before one that has given no answer for 200 ms.",
                 "Where a node says that it can not reach enough replicas, the client asks another one, once, as drivers do. \
                  Nothing else is repeated, and each failure is counted.",

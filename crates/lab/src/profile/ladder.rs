@@ -48,8 +48,8 @@ fn make(scale: &Scale<'_>) -> Repeated {
                 "At 50,000/s the p99 of 4.0 with CMS was 11 to 31 ms; with G1 the worst followed its pause target of 300 ms.",
             ]),
             scaled: vec![
-                "The rungs are the same parts of what the slowest server bears in a closed loop as 25, 40, 45 and 50 \
-                 thousand are of the 41 thousand that the article's 3.11.6 bore."
+                "The rungs are the same parts of what is borne in a closed loop (by the slowest of several servers) as \
+                 25, 40, 45 and 50 thousand are of the 41 thousand that the article's 3.11.6 bore."
                     .to_owned(),
                 format!(
                     "{} seconds at each rung, where the article had 30 minutes; so there is less compaction.",

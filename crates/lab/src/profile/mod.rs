@@ -17,6 +17,7 @@ mod sberbank;
 mod ycsb;
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use crate::error::LabError;
 use crate::manifest::{DEFAULT_TIMEOUT_S, Machine, Pace, Plan};
@@ -109,6 +110,13 @@ impl Profile {
                 self.setting_words()
             )));
         }
+        let replicas = wishes.settings.get(REPLICAS.0).copied();
+        if replicas
+            .is_some_and(|count| !u16::try_from(count).is_ok_and(|count| REPLICA_COUNTS.contains(&count)))
+        {
+            let (least, most) = REPLICA_COUNTS.into_inner();
+            return Err(LabError::Plan(format!("{} is from {least} to {most}", REPLICAS.0)));
+        }
         let mut repeated = (self.make)(&Scale { machine: machine(), wishes, settings: self.settings });
         if let Some(rows) = wishes.row_count
             && repeated.parts.iter().all(|part| part.plan.row_count != rows)
@@ -164,6 +172,14 @@ impl Scale<'_> {
         self.wishes.settings.get(name).copied().unwrap_or(default)
     }
 
+    /// The ring that the setting [`REPLICAS`] asks for: a node for each replica. With several of these a plan reads and
+    /// writes at QUORUM.
+    fn ring(&self) -> Ring {
+        let asked =
+            u16::try_from(self.setting(REPLICAS.0)).ok().filter(|count| REPLICA_COUNTS.contains(count));
+        Ring { replica_count: asked.expect("the wish was looked at before") }
+    }
+
     /// Rows, unless the user wants other ones.
     fn rows(&self, count: u64) -> u64 {
         self.wishes.row_count.unwrap_or(count)
@@ -199,6 +215,45 @@ impl Scale<'_> {
         }
     }
 }
+
+/// A node for each replica of every row.
+#[derive(Clone, Copy)]
+struct Ring {
+    replica_count: u16,
+}
+
+impl Ring {
+    fn apply_to(self, plan: &mut Plan) {
+        plan.replication = replicas(self.replica_count);
+        plan.consistency = self.level().to_owned();
+    }
+
+    fn level(self) -> &'static str {
+        if self.replica_count > 1 { "QUORUM" } else { "ONE" }
+    }
+
+    fn servers(self) -> Servers {
+        Servers::nodes(usize::from(self.replica_count))
+    }
+
+    /// Each node with so much memory, page cache and all.
+    fn servers_within(self, node_bytes: u64) -> Servers {
+        self.servers().within(node_bytes * u64::from(self.replica_count))
+    }
+
+    /// What is run on, for a reader.
+    fn words(self) -> String {
+        match self.replica_count {
+            1 => "One node.".to_owned(),
+            count => format!("{count} nodes, each with all rows, read and written at QUORUM."),
+        }
+    }
+}
+
+/// How many replicas each row has, in profiles whose articles had one node.
+const REPLICAS: (&str, u64) = ("replicas", 1);
+/// A node for each is started; more than that say nothing on one machine.
+const REPLICA_COUNTS: RangeInclusive<u16> = 1..=9;
 
 /// What a server needs that compiles its code while it runs.
 const WARMUP_S: f64 = 10.0;
@@ -247,11 +302,33 @@ mod tests {
     }
 
     #[test]
+    fn what_articles_did_on_one_node_is_done_on_a_ring_as_well() {
+        for name in ["ycsb", "tlp-chunk", "cloudera-ycsb"] {
+            let settings = BTreeMap::from([("replicas".to_owned(), 3)]);
+            let wishes = Wishes { settings, ..Wishes::default() };
+            let ring = profile(name).unwrap().repeated(&wishes).unwrap();
+            assert_eq!(ring.servers.node_count, 3, "{name}");
+            let is_replicated =
+                |plan: &Plan| plan.consistency == "QUORUM" && plan.replication.contains(": 3}");
+            assert!(ring.parts.iter().all(|part| is_replicated(&part.plan)), "{name}");
+            for count in [0, 10, 1 << 40] {
+                let settings = BTreeMap::from([("replicas".to_owned(), count)]);
+                let refused = profile(name).unwrap().repeated(&Wishes { settings, ..Wishes::default() });
+                assert_eq!(refused.unwrap_err().to_string(), "replicas is from 1 to 9");
+            }
+            let alone = profile(name).unwrap().repeated(&Wishes::default()).unwrap();
+            assert_eq!(alone.servers.node_count, 1, "{name}");
+            assert!(alone.parts.iter().all(|part| part.plan.consistency == "ONE"), "{name}");
+        }
+    }
+
+    #[test]
     fn wishes_are_heard() {
         let mut wishes = Wishes { measured_s: Some(3.0), row_count: Some(5000), ..Wishes::default() };
         let parts = profile("ycsb").unwrap().repeated(&wishes).unwrap().parts;
         assert!(parts.iter().all(|part| part.plan.measured_s == 3.0 && part.plan.row_count == 5000));
         wishes.settings.insert("colour".to_owned(), 1);
+        wishes.settings.insert("replicas".to_owned(), 3);
         let refused = profile("ycsb").unwrap().repeated(&wishes).unwrap_err().to_string();
         assert!(refused.contains("no setting 'colour'"), "{refused}");
         let wishes = Wishes { row_count: Some(1000), ..Wishes::default() };

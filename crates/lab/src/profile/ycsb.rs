@@ -1,13 +1,13 @@
 //! The table that everybody shows first: YCSB's mixes A to F, and updates alone.
 
-use super::{Profile, Repeated, Scale, Servers, sentences};
+use super::{Profile, REPLICAS, Repeated, Scale, sentences};
 use crate::report::words::several;
 use crate::study::{Offer, Part, Subject};
 
 pub(super) const PROFILE: Profile = Profile {
     name: "ycsb",
-    about: "YCSB A to F and updates alone in one table, at half of what the slowest server bears",
-    settings: &[],
+    about: "YCSB A to F and updates alone in one table, at half of what is borne",
+    settings: &[REPLICAS],
     make,
 };
 
@@ -23,10 +23,11 @@ const MIXES: [(&str, &str); 7] = [
 ];
 
 fn make(scale: &Scale<'_>) -> Repeated {
-    let row_count = scale.rows(100_000);
+    let (row_count, ring) = (scale.rows(100_000), scale.ring());
     let part = |(index, (name, about)): (usize, &(&str, &str))| {
         let mut plan = scale.plan(&format!("ycsb-{name}"));
         plan.row_count = row_count;
+        ring.apply_to(&mut plan);
         Part::new(*name, *about, plan, index == 0, Offer::PartOfBorne(0.5))
     };
     Repeated {
@@ -36,14 +37,15 @@ fn make(scale: &Scale<'_>) -> Repeated {
             source: "https://github.com/brianfrankcooper/YCSB/wiki/Core-Workloads".to_owned(),
             claims: sentences(&["YCSB names the mixes, keys and distributions, and no figures."]),
             scaled: vec![
-                "YCSB's loop is closed; here each mix is offered in an open loop, at half of what the slowest server \
-                 bears in a closed one, so that all servers do the same work."
+                "YCSB's loop is closed; here each mix is offered in an open loop, at half of what is borne in a closed \
+                 one: by the slowest of several servers, so that all of them do the same work."
                     .to_owned(),
+                ring.words(),
                 format!("{} of 1 KB: see the profile cloudera-ycsb for caches.", several(row_count, "row")),
             ],
             price: None,
         },
-        servers: Servers::nodes(1),
+        servers: ring.servers(),
         parts: MIXES.iter().enumerate().map(part).collect(),
     }
 }

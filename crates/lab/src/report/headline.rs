@@ -54,8 +54,11 @@ fn failed(summary: &Summary) -> String {
         1 => parts.push("1 answer was wrong".to_owned()),
         count => parts.push(format!("{} answers were wrong", words::count(count))),
     }
-    let without_end =
-        (summary.endless_count > 0).then(|| format!("{} had no end", words::count(summary.endless_count)));
+    let without_end = match summary.endless_count {
+        0 => None,
+        1 => Some("1 was not over at the end".to_owned()),
+        count => Some(format!("{} were not over at the end", words::count(count))),
+    };
     parts.extend(without_end);
     parts.extend(summary.audit.map(|audit| match audit.fault() {
         Some(fault) => format!("the counters are wrong: {fault}"),
@@ -121,7 +124,7 @@ mod tests {
         let mut results = example();
         results.repetitions[3].endless_count = 2;
         let text = result(&Summary::of(&results));
-        assert!(text.ends_with("; 10 failed, no answer was wrong and 2 had no end"), "{text}");
+        assert!(text.ends_with("; 10 failed, no answer was wrong and 2 were not over at the end"), "{text}");
         let text = result(&Summary::of(&empty()));
         assert_eq!(text, "no operation went well, none failed and no answer was wrong");
     }

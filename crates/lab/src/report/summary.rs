@@ -13,6 +13,8 @@ use crate::results::{Audit, Repetition, Results, Second};
 pub(crate) const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
 /// Less than this part of the pace that was asked for is worth a warning.
 const PACE_PART_MIN: f64 = 0.99;
+/// Tails of repetitions of which one is so many times another are worth one, too.
+const SCATTER_MIN: u64 = 5;
 
 /// All that reports tell in figures.
 #[derive(Clone, Debug)]
@@ -102,14 +104,27 @@ impl Summary {
             audit: kept.iter().rev().find_map(|kept| kept.audit),
             warnings: results.warnings.clone(),
         };
-        let doubt = summary.doubt(&results.manifest.plan.pace);
-        summary.warnings.extend(doubt);
+        let (doubt, scatter) = (summary.doubt(&results.manifest.plan.pace), summary.scatter());
+        summary.warnings.extend(doubt.into_iter().chain(scatter));
         summary
     }
 
     /// Rows of a table: each kind, and all together if there are several.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Figures> {
         self.kinds.iter().chain((self.kinds.len() != 1).then_some(&self.all))
+    }
+
+    /// Is the tail of all mostly that of one repetition?
+    fn scatter(&self) -> Option<String> {
+        let Spread { lowest_us, highest_us, .. } = self.all.response.p99();
+        (highest_us >= lowest_us.saturating_mul(SCATTER_MIN) && lowest_us > 0).then(|| {
+            format!(
+                "Repetitions differ much in their tails: 99% of the operations were over within {} in one, and within {} \
+                 in another.",
+                words::time(lowest_us),
+                words::time(highest_us)
+            )
+        })
     }
 
     fn doubt(&self, pace: &Pace) -> Option<String> {

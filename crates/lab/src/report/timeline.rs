@@ -1,4 +1,4 @@
-//! The seconds of all repetitions, one repetition behind the other, as plots and logs show them.
+//! The seconds of all repetitions, one repetition behind the other, as plots show them.
 //!
 //! ```text
 //!   0 s              30 s             60 s     of the timeline: warm-ups and pauses are left out
@@ -8,6 +8,7 @@
 //! ```
 //!
 //! A repetition takes whole seconds here: those of its measurement, and those behind it in which late operations ended.
+//! The few that are under way when it is over, and are over themselves in a moment, are counted with its last second.
 
 use std::collections::BTreeMap;
 
@@ -25,6 +26,10 @@ pub(super) const BUCKETS_PER_DECADE: f64 = 8.0;
 const PART_MIN: f64 = 0.2;
 /// Clocks are not exact to the last digit.
 const TOLERANCE_S: f64 = 0.001;
+/// No more late operations than this part of those of the last second, none of which took longer than that, were just
+/// under way when the measurement was over.
+const STRAGGLING_PART: f64 = 0.05;
+const STRAGGLING_MAX_US: u64 = 200_000;
 
 /// All repetitions.
 #[derive(Debug)]
@@ -128,12 +133,27 @@ pub(super) fn second_count(repetition: &Repetition) -> usize {
     measured_seconds(repetition).max(recorded).min(SECOND_COUNT_MAX)
 }
 
+/// As many as are plotted: a last one that has stragglers alone is not.
+fn plotted_count(repetition: &Repetition) -> usize {
+    let (all, measured) = (second_count(repetition), measured_seconds(repetition));
+    let in_second = |second: usize| {
+        let kinds = repetition.kinds.iter().filter_map(|kind| kind.by_second.get(second));
+        kinds.map(|of| of.response.count() + of.error_count + of.wrong_count).sum::<u64>() as f64
+    };
+    let late = repetition.kinds.iter().filter_map(|kind| kind.by_second.get(measured));
+    let are_stragglers = all == measured + 1
+        && measured > 0
+        && late.map(|second| second.response.max_us()).max().unwrap_or(0) <= STRAGGLING_MAX_US
+        && in_second(measured) <= in_second(measured - 1) * STRAGGLING_PART;
+    if are_stragglers { measured } else { all }
+}
+
 /// Whole seconds that each repetition takes in the run in which it takes most.
 fn second_counts(all: &[&Results]) -> Vec<usize> {
     let repetition_count = all.iter().map(|results| results.repetitions.len()).max().unwrap_or(0);
     let of = |index: usize| {
         let own = all.iter().filter_map(|results| results.repetitions.get(index));
-        own.map(second_count).max().unwrap_or(0)
+        own.map(plotted_count).max().unwrap_or(0)
     };
     (0..repetition_count).map(of).collect()
 }
@@ -159,7 +179,7 @@ pub(super) fn measured_part(repetition: &Repetition, second: usize) -> f64 {
 }
 
 fn span(repetition: &Repetition, from_s: f64, slot_seconds: usize, kinds: &[String]) -> Span {
-    let second_count = second_count(repetition);
+    let (second_count, all_count) = (plotted_count(repetition), second_count(repetition));
     let until_s = from_s + second_count as f64;
     let measured_count = measured_seconds(repetition).min(second_count);
     let slot = |first: usize| {
@@ -169,7 +189,9 @@ fn span(repetition: &Repetition, from_s: f64, slot_seconds: usize, kinds: &[Stri
         let part = |second| if is_late { 0.0 } else { measured_part(repetition, second) };
         let of_kind = |name: &String| {
             let kind = repetition.kinds.iter().find(|kind| kind.kind == *name);
-            kind.map(|kind| moment(kind, first, seconds.len())).unwrap_or_default()
+            let stragglers = if seconds.end == second_count { all_count - second_count } else { 0 };
+            let count = seconds.len() + stragglers;
+            kind.map(|kind| moment(kind, first, count)).unwrap_or_default()
         };
         Slot {
             from_s: from_s + first as f64,
@@ -255,6 +277,24 @@ mod tests {
         assert_eq!(counted, run);
         let heat: u64 = timeline.slots().flat_map(Slot::responses).flat_map(|one| one.heat.values()).sum();
         assert_eq!(heat, run);
+    }
+
+    #[test]
+    fn stragglers_are_of_the_last_second_and_many_that_are_late_are_not() {
+        for (late_count, slot_count) in [(5, 2), (60, 3)] {
+            let mut results = flat(&[(100, 250)]);
+            results.repetitions[0].seconds = 2.0;
+            let by_second = &mut results.repetitions[0].kinds[0].by_second;
+            let mut late = by_second[0].clone();
+            late.response = Latencies::new();
+            (0..late_count).for_each(|_| late.response.record(300));
+            by_second.resize(2, by_second[0].clone());
+            by_second.push(late);
+            let all: u64 = by_second.iter().map(|second| second.response.count()).sum();
+            let timeline = Timeline::of(&results);
+            let counted: u64 = timeline.slots().map(|slot| slot.kinds[0].count).sum();
+            assert_eq!((timeline.slots().count(), counted), (slot_count, all));
+        }
     }
 
     #[test]

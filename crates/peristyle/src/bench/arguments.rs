@@ -253,7 +253,7 @@ impl PlanArguments {
         let Some(profile) = lab::profile(&self.workload) else { return Ok(None) };
         if let Some(word) = self.of_plans_alone() {
             return Err(LabError::Plan(format!(
-                "--{word} is not for profiles: {} says that itself",
+                "--{word} is not for profiles: {} says that itself; the workloads of `bench list` take it",
                 profile.name
             )));
         }

@@ -47,10 +47,13 @@ pub(super) fn carry_out(asked: Asked<'_>, folder: &Path) -> Result<Study, LabErr
     let _started = peers.start_beside(&mut contenders, &plans, &preparation)?;
     let minutes = lab::study_seconds(&parts, contenders.len()) / 60.0;
     println!("{} parts, {minutes:.0} minutes and what loading takes", parts.len());
-    let mut clerk = Clerk { folder: folder.to_owned(), done: Study { subject, parts: Vec::new() } };
+    let done = Study { subject, parts: Vec::new(), left: Vec::new() };
+    let mut clerk = Clerk { folder: folder.to_owned(), server_count: contenders.len(), done };
     let outcome = watched(|watch| lab::study(&parts, &contenders, watch, &mut clerk));
     // What was measured before something went wrong still makes a report.
-    let study = clerk.done;
+    let mut study = clerk.done;
+    let is_done = |name: &&String| study.parts.iter().any(|(part, _)| part.name == **name);
+    study.left = parts.iter().map(|part| &part.name).filter(|name| !is_done(name)).cloned().collect();
     if !study.parts.is_empty() {
         let manifest = StudyManifest::of(&study, peers.servers(), manifest_contenders, peers.kinds());
         files::write_study(&study, &manifest, folder)?;
@@ -136,7 +139,7 @@ pub(super) fn read(manifest: &Path, of: &StudyManifest) -> Result<Study, LabErro
     // What was started is called by the first word of its kind.
     let started = of.started.iter().map(|kind| kind.split('=').next().unwrap_or(kind));
     let names: Vec<&str> = contenders.chain(started).collect();
-    let mut study = Study { subject: of.subject.clone(), parts: Vec::new() };
+    let mut study = Study { subject: of.subject.clone(), parts: Vec::new(), left: of.left.clone() };
     for part in &of.parts {
         let mut all = Vec::new();
         let is_left_out = |name: &str| part.left_out.iter().any(|(other, _)| other == name);
@@ -164,6 +167,7 @@ fn tell_subject(subject: &Subject) {
 /// Writes down each part once it is over.
 struct Clerk {
     folder: PathBuf,
+    server_count: usize,
     done: Study,
 }
 
@@ -179,7 +183,8 @@ impl Tell for Clerk {
     fn offers(&mut self, part: &Part, borne: f64) {
         if let lab::Pace::Open { rate } = part.plan.pace {
             println!(
-                "  {rate:.0} operations a second are offered, the slowest server bears {borne:.0} in a closed loop"
+                "  {rate:.0} operations a second are offered: a short closed loop{} came to {borne:.0}",
+                if self.server_count > 1 { " of the slowest server" } else { "" }
             );
         }
     }

@@ -19,7 +19,7 @@ pub(super) fn section(manifest: &Manifest) -> String {
     let json = serde_json::to_string_pretty(manifest).unwrap_or_else(|error| error.to_string());
     format!(
         "<h2>What was run</h2>\n<table class=\"plan\">\n<tbody>\n{rows}</tbody>\n</table>\n\
-         <h2>Run it again</h2>\n<p>Save the manifest below as <code>manifest.json</code>, then:</p>\n\
+         <h2>Run it again</h2>\n<p>The manifest lies beside this page, and stands below:</p>\n\
          <pre><code>peristyle bench repeat manifest.json</code></pre>\n\
          <details>\n<summary>manifest.json</summary>\n<pre>{}</pre>\n</details>\n",
         escaped(&json)

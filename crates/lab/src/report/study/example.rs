@@ -30,6 +30,7 @@ pub(super) fn study() -> Study {
             (part("two", "a <part>", plan), both(&slow, &empty())),
             (part("three", "a <part>", plan), both(&slow, &usual)),
         ],
+        left: Vec::new(),
     }
 }
 
@@ -38,7 +39,7 @@ pub(super) fn alone() -> Study {
     let (slow, fast) = (flat(&[(100, 250)]), flat(&[(120, 260)]));
     let only = |results: &Results| Comparison::of(vec![("ours".to_owned(), results.clone())]);
     let of = |name: &str, results: &Results| (part(name, "", &results.manifest.plan), only(results));
-    Study { subject: Subject::default(), parts: vec![of("one", &slow), of("two", &fast)] }
+    Study { subject: Subject::default(), parts: vec![of("one", &slow), of("two", &fast)], left: Vec::new() }
 }
 
 /// Two servers on three rungs of a ladder of rates; the second comes back later than the first.
@@ -62,7 +63,7 @@ pub(super) fn ladder() -> Study {
         scaled: vec!["60 seconds at each rung, where the article had 30 minutes.".to_owned()],
         price: Some(Price { dollars_per_hour: 0.34, words: "three machines at a third each".to_owned() }),
     };
-    Study { subject, parts: rungs.into_iter().map(rung).collect() }
+    Study { subject, parts: rungs.into_iter().map(rung).collect(), left: Vec::new() }
 }
 
 /// The example with all that servers may tell of themselves.

@@ -1,10 +1,13 @@
 //! The tail at each rate of a ladder of rates: where a server begins to bend.
+//!
+//! A ladder has the same load on all rungs. Mixes at rates of their own are none: a line through them would say nothing.
 
 use super::super::figures::Figure;
 use super::super::plot::{Axis, Frame, Svg};
 use super::super::summary::Summary;
 use super::input::{Input, Run};
 use crate::manifest::Pace;
+use crate::study::is_same_load;
 
 const HEIGHT: f64 = 260.0;
 
@@ -53,8 +56,13 @@ fn draw(runs: &[&Run<'_>], (stroke, figure): &Line, frame: &Frame, svg: &mut Svg
     points.iter().for_each(|point| svg.polyline(&[*point], &class));
 }
 
-/// The rate of each part; none if one has none, or two have the same.
+/// The rate of each part; none if one has none, two have the same, or they differ in anything else.
 fn rungs(input: &Input<'_>) -> Option<Vec<f64>> {
+    let mut plans = input.study.parts.iter().map(|(part, _)| &part.plan);
+    let first = plans.next()?;
+    if !plans.all(|plan| is_same_load(first, plan)) {
+        return None;
+    }
     let part_count = input.study.parts.len();
     let rate = |part_index: usize| input.runs_of(part_index).next().and_then(due);
     let mut rates: Vec<f64> = (0..part_count).map(rate).collect::<Option<_>>()?;
@@ -81,5 +89,8 @@ mod tests {
         // Two servers, each with a p99 and a longest at three rates.
         assert_eq!([svg.matches("<polyline").count(), svg.matches("<circle").count()], [4, 12]);
         assert!(figure(&Input::of(&study())).is_none());
+        let mut mixes = ladder();
+        mixes.parts[1].0.plan.workload = "ycsb-c".to_owned();
+        assert!(figure(&Input::of(&mixes)).is_none(), "they are no rungs");
     }
 }

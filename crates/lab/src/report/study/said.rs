@@ -44,7 +44,14 @@ pub(super) fn warnings(input: &Input<'_>) -> Vec<String> {
         }
     }
     let warnings = warnings.into_iter().map(|(what, runs)| format!("{what}: {}.", whose(input, &runs)));
-    left_out(input).chain(warnings).collect()
+    ended_early(input).into_iter().chain(left_out(input)).chain(warnings).collect()
+}
+
+/// What was to come.
+fn ended_early(input: &Input<'_>) -> Option<String> {
+    let left = &input.study.left;
+    let verb = if left.len() == 1 { "was" } else { "were" };
+    (!left.is_empty()).then(|| format!("It was ended early: {} {verb} not measured.", listed(left)))
 }
 
 /// Who takes no part in what, and why.
@@ -176,6 +183,8 @@ mod tests {
             headline(&Input::of(&study)),
             "ours did 100 to 120 operations/s, 99% of them within 250 µs to 260 µs; none failed and no answer was wrong"
         );
+        let ended = Study { left: vec!["c".to_owned(), "f".to_owned()], ..study.clone() };
+        assert_eq!(warnings(&Input::of(&ended))[0], "It was ended early: c and f were not measured.");
         let nothing = Study { parts: Vec::new(), ..study };
         assert_eq!(headline(&Input::of(&nothing)), "nothing was measured");
     }

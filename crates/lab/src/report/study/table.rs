@@ -8,6 +8,8 @@ use crate::study::Price;
 
 /// Of what is nothing, or not known.
 const NOTHING: &str = "–";
+/// Bytes of answers for each operation.
+const ANSWERED: &str = "answered/op";
 
 /// Columns, and the cells of each run in the order of [`Input::runs`].
 #[derive(Debug)]
@@ -55,7 +57,7 @@ impl Table {
         Table::of(input, &columns)
     }
 
-    /// What it cost them.
+    /// What it cost them; nothing when nobody counted what servers took.
     pub(super) fn of_cost(input: &Input<'_>) -> Table {
         let bytes = |each: f64| words::bytes(each.round() as u64);
         let mut columns = vec![
@@ -63,7 +65,7 @@ impl Table {
             Column::of("to the first", |run| to_first(run, COST.1)),
             Column::of("memory", |run| run.summary.cost.server_resident_bytes.map(words::bytes)),
             Column::of("disk read/op", move |run| some(run.summary.cost.disk_read_bytes).map(bytes)),
-            Column::of("answered/op", move |run| run.summary.cost.received_bytes.map(bytes)),
+            Column::of(ANSWERED, move |run| run.summary.cost.received_bytes.map(bytes)),
             Column::of("read/answered", |run| some(run.summary.cost.read_amplification).map(words::figure)),
             Column::of("disk written/op", move |run| some(run.summary.cost.disk_written_bytes).map(bytes)),
         ];
@@ -75,7 +77,9 @@ impl Table {
                 run.summary.cost.hit_part(&cache).map(words::percent)
             }));
         }
-        Table::of(input, &columns)
+        let table = Table::of(input, &columns);
+        // How much they answered was counted here, and is no cost by itself.
+        if table.head == [ANSWERED] { Table { head: Vec::new(), rows: Vec::new() } } else { table }
     }
 
     fn of(input: &Input<'_>, columns: &[Column]) -> Table {
