@@ -165,10 +165,11 @@ impl Measured {
     /// Takes it from `summary.json`.
     fn read(summary: &str) -> Result<Measured, Failure> {
         let mut summary: Value = serde_json::from_str(summary)?;
-        let load = summary["load"].take();
+        let (load, kinds) = (summary["load"].take(), summary["kinds"].take());
         match summary["repetitions"].get_mut(0).map(Value::take) {
             Some(Value::Object(mut repetition)) => {
                 repetition.insert("load".to_owned(), load);
+                repetition.insert("kinds".to_owned(), kinds);
                 Ok(Measured(Value::Object(repetition)))
             }
             _ => Err(Failure::new("a run without a repetition")),
@@ -261,6 +262,13 @@ impl Measured {
     /// Milliseconds from when they were sent.
     pub(crate) fn service_ms(&self, name: &str) -> f64 {
         self.0["service"][name].as_f64().unwrap_or(f64::NAN) / 1e3
+    }
+
+    /// Microseconds from when operations of a kind were sent, by the name of a percentile.
+    pub(crate) fn service_us_of(&self, kind: &str, name: &str) -> f64 {
+        let mut kinds = self.0["kinds"].as_array().into_iter().flatten();
+        let of = kinds.find(|of| of["kind"] == kind);
+        of.and_then(|of| of["service"][name].as_f64()).unwrap_or(f64::NAN)
     }
 
     /// The part of those that went well that was answered so soon after it was sent.

@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for the terminal")]
 #![allow(clippy::disallowed_methods, reason = "a tool lives outside the simulated world")]
 
+mod agreement;
 mod applications;
 mod arguments;
 mod attack;
@@ -233,6 +234,12 @@ const COMMANDS: &[Command] = &[
         options: "[--chunks KB,auto] [--rows N] [--memory SIZE] [--access HOW] [--window N] [--seconds N] [--turns N] [--short]",
         about: "random rows of data larger than memory, beside a plain io_uring program on the same file",
         run: coldreads::run,
+    },
+    Command {
+        name: "agreement",
+        options: "[--blocks N] [--seconds N] [--only a,c]",
+        about: "stock YCSB and the lab in turns on one Cassandra: do they find the same?",
+        run: agreement::run,
     },
     Command {
         name: "limits",
