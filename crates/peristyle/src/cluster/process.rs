@@ -71,17 +71,22 @@ impl ProcessId {
     /// threads one after the other, and those that do not know yet may still answer somebody.
     ///
     /// # Errors
-    /// The kernel refuses, or takes too long.
+    /// The kernel refuses, or takes too long; or the process has ended.
     pub(crate) fn pause(&self) -> io::Result<()> {
         self.signal(Signal::STOP)?;
         let end = Instant::now() + PAUSE_MAX;
-        while self.state() == ProcessState::Running {
-            if Instant::now() >= end {
-                return Err(io::ErrorKind::TimedOut.into());
+        loop {
+            match self.state() {
+                ProcessState::Paused => return Ok(()),
+                ProcessState::Ended => return Err(io::Error::other("it has ended")),
+                ProcessState::Running if Instant::now() < end => std::thread::sleep(PAUSE_STEP),
+                ProcessState::Running => {
+                    // Nor does it stand still later, when nobody reckons with it.
+                    self.signal(Signal::CONT)?;
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
             }
-            std::thread::sleep(PAUSE_STEP);
         }
-        Ok(())
     }
 }
 
