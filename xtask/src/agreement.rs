@@ -8,8 +8,12 @@
 //!
 //! Both are in a closed loop with as many operations under way, over one connection, as the Java driver has it; times
 //! are service times. A machine that slows down meanwhile slows both alike, since within a block each is as early as it
-//! is late. So a block gives ratios, the lab's mean to YCSB's, and what is told is their median with the middle half of
-//! them.
+//! is late. So a block gives ratios, the lab's mean to YCSB's, and what is told is their median, with the least and the
+//! greatest.
+//!
+//! Cores share a clock and caches, so that a server is faster the less the client does. The lab's client does a third
+//! of what YCSB's does; so the client's core is kept busy with work that gives way to both. And each client has its
+//! own table, which is compacted before a workload: otherwise one may be read from more files than the other.
 
 use std::process::Command;
 
@@ -20,7 +24,7 @@ use crate::lab::{Load, Pace};
 use crate::measure::{Cassandra, median, number};
 use crate::node::fresh_folder;
 use crate::peers::{install_cassandra, output, script, succeed};
-use crate::process::root;
+use crate::process::{Running, root};
 use crate::report::{Failure, Tally, complain};
 
 const ROWS: u64 = 100_000;
@@ -52,6 +56,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Tally, Failure> {
     install_cassandra()?;
     succeed(script("ycsb").arg("install"))?;
     let server = Cassandra::start(&fresh_folder("agreement")?, "latest", "2G")?;
+    let mut idle_work = Command::new("chrt");
+    idle_work.args(["-i", "0", "taskset", "-c", CLIENT_CORES, "sh", "-c", "while :; do :; done"]);
+    let _idle_work = Running::start(&mut idle_work)?;
     let both = Both { server: &server, seconds };
     both.warm_up()?;
     let mut tally = Tally::default();
@@ -85,6 +92,7 @@ impl Both<'_> {
     }
 
     fn compare(&self, letter: &str, kinds: &[&str], blocks: u32) -> Result<Tally, Failure> {
+        [["flush"], ["compact"]].iter().try_for_each(|words| self.server.nodetool(words).map(|_| ()))?;
         let mut ratios: Vec<(String, Vec<f64>)> = Vec::new();
         let mut tally = Tally::default();
         for block in 1..=blocks {
@@ -102,7 +110,7 @@ impl Both<'_> {
         println!("\nworkload {letter}: the lab's figures to those of YCSB, medians of {blocks} blocks");
         for (name, mut all) in ratios {
             all.sort_by(f64::total_cmp);
-            let (low, high) = (all[all.len() / 4], all[all.len() * 3 / 4]);
+            let (low, high) = (all[0], all[all.len() - 1]);
             let middle = median(all);
             if !middle.is_finite() {
                 complain!("workload {letter}: {name} is not known");

@@ -12,12 +12,11 @@
 //! With `auto` the node chooses: the table is read for a while, then compacted again, which is when it has its say.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::arguments::Arguments;
 use crate::lab::{Load, Measured, Pace};
 use crate::node::{Node, NodeOptions, fresh_folder, metric};
-use crate::process::{cargo, root};
+use crate::process::cargo;
 use crate::report::{Failure, Tally};
 
 /// The share of the plain program's rate that the server ought to reach.
@@ -244,9 +243,10 @@ fn read(load: &Load, seed: u64) -> Result<Measured, Failure> {
     }
 }
 
-/// Runs an example and gives its last line.
+/// Runs an example of `runtime`, which is built, and gives its last line.
 fn program(name: &str, words: &[&str]) -> Result<String, Failure> {
-    let mut command = Command::new(root().join("target/release/examples").join(name));
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--release", "-p", "peristyle-runtime", "--example", name, "--"]);
     let text = crate::peers::output(command.args(words))?;
     Ok(text.lines().last().unwrap_or_default().to_owned())
 }

@@ -78,11 +78,16 @@ impl Ceiling {
     }
 }
 
-/// The middle one; of an even number the upper of the two, NaN of none.
+/// The middle one, or between the two that are; NaN of none.
 pub(crate) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
     let mut figures: Vec<f64> = figures.into_iter().collect();
     figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+    let middle = figures.len() / 2;
+    match (figures.get(middle), figures.get(middle.wrapping_sub(1))) {
+        (Some(high), Some(low)) if figures.len().is_multiple_of(2) => f64::midpoint(*low, *high),
+        (Some(high), _) => *high,
+        (None, _) => f64::NAN,
+    }
 }
 
 /// `512MiB` as a number.
@@ -227,6 +232,12 @@ pub(crate) fn number(object: &Value, name: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_median_is_in_the_middle_or_between_the_two_that_are() {
+        assert_eq!([median([3.0, 1.0, 2.0]), median([4.0, 1.0, 2.0, 3.0]), median([7.0])], [2.0, 2.5, 7.0]);
+        assert!(median([]).is_nan());
+    }
 
     #[test]
     fn sizes_are_read() {
