@@ -65,7 +65,7 @@ impl Replicas {
         deadline: Instant,
     ) -> Result<ReadPage, ReplicaError> {
         let keys = rest(keys, command);
-        let read = self.read_pieces(command, next_keys(command, &keys), consistency, deadline).await?;
+        let read = read_pieces(self, command, next_keys(command, &keys), consistency, deadline).await?;
         let mut pages: Vec<ReadPage> = read.into_iter().map_while(|page| page).collect();
         if pages.is_empty()
             && let Some(first) = keys.first()
@@ -77,63 +77,63 @@ impl Replicas {
         end_after(&mut pages, &keys);
         Ok(assemble(pages, Order::Keys(keys), command))
     }
-
-    /// The page of each key that its piece came to the end of, or ended in.
-    async fn read_pieces(
-        &self,
-        command: &ReadCommand,
-        keys: &[PartitionKey],
-        consistency: Consistency,
-        deadline: Instant,
-    ) -> Result<Vec<Option<ReadPage>>, ReplicaError> {
-        let mut pages = vec![None; keys.len()];
-        let pieces = self.pieces_of(command, keys);
-        let shares = &Shares::new(command.limits.bytes_max, pieces.len().clamp(1, PIECES_AT_ONCE));
-        let reads = pieces.into_iter().map(|piece| async move {
-            let keys: Vec<PartitionKey> = piece.keys().copied().cloned().collect();
-            let (token, share) = (keys[0].token, shares.take());
-            let mut part = command.of_keys(keys);
-            part.limits.bytes_max = share;
-            part.limits.bytes = part.limits.bytes.min(share);
-            let read = self.read_until(&part, token, consistency, deadline).await;
-            shares.give_back(share, read.as_ref().map_or(0, |page| page.given().bytes));
-            (piece, read)
-        });
-        let mut reads = stream::iter(reads).buffer_unordered(PIECES_AT_ONCE);
-        while let Some((piece, read)) = reads.next().await {
-            match read {
-                Ok(page) => deal_out(page, &piece, command, &mut pages),
-                // It may be about one of them. The page ends before them, or the first is read by itself.
-                Err(error) if is_row_too_large(&error) => {}
-                Err(ReplicaError::ReadFailure { .. } | ReplicaError::Unavailable { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(pages)
-    }
-
-    /// Puts together those that have their replicas in common: as many as one request is about.
-    fn pieces_of<'k>(&self, command: &ReadCommand, keys: &'k [PartitionKey]) -> Vec<Piece<'k>> {
-        let home = self.home(command.table.id());
-        let mut pieces = Vec::<(Option<GroupIndex>, Piece<'k>)>::new();
-        for (place, key) in keys.iter().enumerate() {
-            let group = home.as_ref().map(|home| home.group_of(key.token));
-            // Only a part is to be read of the one in which the page before has ended.
-            let is_resumed = command.resumed_in(key).is_some();
-            let has_room = |(of, piece): &&mut (Option<GroupIndex>, Piece<'k>)| {
-                *of == group && piece.len() < READ_KEYS_MAX && !piece.contains_key(key)
-            };
-            match pieces.iter_mut().find(has_room).filter(|_| !is_resumed) {
-                Some((_, piece)) => _ = piece.insert(key, place),
-                None => pieces.push((group.filter(|_| !is_resumed), BTreeMap::from([(key, place)]))),
-            }
-        }
-        pieces.into_iter().map(|(_, piece)| piece).collect()
-    }
 }
 
-/// Those of the keys that a page is likely to have something of: all, but for a page that goes on in a partition of many
-/// rows, which may fill it.
+/// The page of each key that its piece came to the end of, or ended in.
+async fn read_pieces(
+    replicas: &Replicas,
+    command: &ReadCommand,
+    keys: &[PartitionKey],
+    consistency: Consistency,
+    deadline: Instant,
+) -> Result<Vec<Option<ReadPage>>, ReplicaError> {
+    let mut pages = vec![None; keys.len()];
+    let pieces = pieces_of(replicas, command, keys);
+    let shares = &Shares::new(command.limits.bytes_max, pieces.len().clamp(1, PIECES_AT_ONCE));
+    let reads = pieces.into_iter().map(|piece| async move {
+        let keys: Vec<PartitionKey> = piece.keys().copied().cloned().collect();
+        let (token, share) = (keys[0].token, shares.take());
+        let mut part = command.of_keys(keys);
+        part.limits.bytes_max = share;
+        part.limits.bytes = part.limits.bytes.min(share);
+        let read = replicas.read_until(&part, token, consistency, deadline).await;
+        shares.give_back(share, read.as_ref().map_or(0, |page| page.given().bytes));
+        (piece, read)
+    });
+    let mut reads = stream::iter(reads).buffer_unordered(PIECES_AT_ONCE);
+    while let Some((piece, read)) = reads.next().await {
+        match read {
+            Ok(page) => deal_out(page, &piece, command, &mut pages),
+            // It may be about one of them. The page ends before them, or the first is read by itself.
+            Err(error) if is_row_too_large(&error) => {}
+            Err(ReplicaError::ReadFailure { .. } | ReplicaError::Unavailable { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(pages)
+}
+
+/// Puts together those that have their replicas in common: as many as one request is about.
+fn pieces_of<'k>(replicas: &Replicas, command: &ReadCommand, keys: &'k [PartitionKey]) -> Vec<Piece<'k>> {
+    let home = replicas.home(command.table.id());
+    let mut pieces = Vec::<(Option<GroupIndex>, Piece<'k>)>::new();
+    for (place, key) in keys.iter().enumerate() {
+        let group = home.as_ref().map(|home| home.group_of(key.token));
+        // Only a part is to be read of the one in which the page before has ended.
+        let is_resumed = command.resumed_in(key).is_some();
+        let has_room = |(of, piece): &&mut (Option<GroupIndex>, Piece<'k>)| {
+            *of == group && piece.len() < READ_KEYS_MAX && !piece.contains_key(key)
+        };
+        match pieces.iter_mut().find(has_room).filter(|_| !is_resumed) {
+            Some((_, piece)) => _ = piece.insert(key, place),
+            None => pieces.push((group.filter(|_| !is_resumed), BTreeMap::from([(key, place)]))),
+        }
+    }
+    pieces.into_iter().map(|(_, piece)| piece).collect()
+}
+
+/// Those of the keys that a page is likely to have something of: all, but for a page that goes on in a partition of
+/// many rows, which may fill it.
 fn next_keys<'k>(command: &ReadCommand, keys: &'k [PartitionKey]) -> &'k [PartitionKey] {
     let is_within = keys.first().is_some_and(|first| command.resumed_in(first).is_some());
     let rows_max = usize::try_from(command.limits.row_count).unwrap_or(usize::MAX).max(1);

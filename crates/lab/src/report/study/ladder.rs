@@ -1,6 +1,7 @@
 //! The tail at each rate of a ladder of rates: where a server begins to bend.
 //!
-//! A ladder has the same load on all rungs. Mixes at rates of their own are none: a line through them would say nothing.
+//! A ladder has the same load on all rungs. Mixes at rates of their own are none: a line through them would say
+//! nothing.
 
 use super::super::figures::Figure;
 use super::super::plot::{Axis, Frame, Svg};
