@@ -46,8 +46,17 @@ impl ReadCommand {
     /// them.
     #[must_use]
     pub fn of_keys(&self, keys: Vec<PartitionKey>) -> Self {
-        let resume = self.resume.clone().filter(|position| keys.contains(&position.key));
-        ReadCommand { target: ReadTarget::Keys(keys), resume, ..self.clone() }
+        // Not all of it is cloned: its own keys may be many.
+        ReadCommand {
+            table: Arc::clone(&self.table),
+            slices: self.slices.clone(),
+            columns: self.columns.clone(),
+            reversed: self.reversed,
+            limits: self.limits,
+            now: self.now,
+            resume: self.resume.clone().filter(|position| keys.contains(&position.key)),
+            target: ReadTarget::Keys(keys),
+        }
     }
 
     /// The rows of a partition as they are before something is added to counters of them.

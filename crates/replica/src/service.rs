@@ -1,6 +1,6 @@
 //! A node carries out what another one asks of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -243,14 +243,12 @@ pub async fn read(shard: &ShardHandle, wanted: Wanted, command: ReadCommand) -> 
 
 /// What the shards have.
 pub(crate) async fn look(shard: &ShardHandle, wanted: Wanted, sight: Sight, command: ReadCommand) -> Answer {
-    let looked = match (parts_of(shard, &command), wanted) {
-        (Parts::One(owner), Wanted::Rows | Wanted::WrittenRows) => {
-            rows_of(shard, owner, sight, command).await.map(Answer::Rows)
+    let looked = match (owners_of(shard, &command).as_slice(), wanted) {
+        ([owner], Wanted::Rows | Wanted::WrittenRows) => {
+            rows_of(shard, *owner, sight, command).await.map(Answer::Rows)
         }
-        (Parts::One(owner), Wanted::Digest) => {
-            digest_of(shard, owner, sight, command).await.map(Answer::Digest)
-        }
-        (Parts::Several(parts), wanted) => look_at_several(shard, parts, wanted, sight, command).await,
+        ([owner], Wanted::Digest) => digest_of(shard, *owner, sight, command).await.map(Answer::Digest),
+        (owners, wanted) => look_at_several(shard, owners, wanted, sight, command).await,
     };
     looked.unwrap_or_else(Answer::Failed)
 }
@@ -271,25 +269,17 @@ async fn accepted_written(shard: &Shard, command: &ReadCommand) -> Result<(), Fa
     Err(Failure::Other { what: what.to_owned() })
 }
 
-/// What each shard is asked.
-enum Parts {
-    /// One has all that is asked for.
-    One(usize),
-    /// Each may have a part of it.
-    Several(Vec<(usize, ReadCommand)>),
-}
-
-fn parts_of(shard: &ShardHandle, command: &ReadCommand) -> Parts {
-    let owners: BTreeSet<usize> = match &command.target {
-        ReadTarget::Keys(keys) => keys.iter().map(|key| shard.shards().owner(key.token)).collect(),
+/// The shards that may have what is asked for, each once.
+fn owners_of(shard: &ShardHandle, command: &ReadCommand) -> Vec<usize> {
+    match &command.target {
+        ReadTarget::Keys(keys) => {
+            let mut owners: Vec<usize> = keys.iter().map(|key| shard.shards().owner(key.token)).collect();
+            owners.sort_unstable();
+            owners.dedup();
+            owners
+        }
         ReadTarget::Range(range) => {
             shard.shards().sharding().shards_within(range.first_token(), range.last_token()).collect()
-        }
-    };
-    match owners.first() {
-        Some(owner) if owners.len() == 1 => Parts::One(*owner),
-        _ => {
-            Parts::Several(owners.into_iter().map(|owner| (owner, part_of(shard, owner, command))).collect())
         }
     }
 }
@@ -306,15 +296,15 @@ fn part_of(shard: &ShardHandle, owner: usize, command: &ReadCommand) -> ReadComm
 /// Each has read as if it were alone. What they have is apart, so it merges to what one would have said that has all.
 async fn look_at_several(
     shard: &ShardHandle,
-    parts: Vec<(usize, ReadCommand)>,
+    owners: &[usize],
     wanted: Wanted,
     sight: Sight,
     command: ReadCommand,
 ) -> Result<Answer, Failure> {
-    let part_count = parts.len();
-    let reads = parts.into_iter().map(|(owner, mut part)| {
-        part.limits.bytes_max /= part_count;
-        rows_of(shard, owner, sight, part)
+    let reads = owners.iter().map(|owner| {
+        let mut part = part_of(shard, *owner, &command);
+        part.limits.bytes_max /= owners.len();
+        rows_of(shard, *owner, sight, part)
     });
     let pages = join_all(reads).await.into_iter().collect::<Result<Vec<_>, _>>()?;
     // Each has counted its tombstones, and the thresholds were theirs.

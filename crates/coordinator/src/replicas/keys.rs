@@ -10,6 +10,7 @@
 //! before it have left. So a long list of small rows needs no more room than the rows do.
 
 use std::cell::Cell;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use futures_util::StreamExt;
@@ -143,26 +144,26 @@ fn next_keys<'k>(command: &ReadCommand, keys: &'k [PartitionKey]) -> &'k [Partit
 
 /// Deals the page of a piece out to its keys, as far as it goes.
 fn deal_out(page: ReadPage, piece: &Piece<'_>, command: &ReadCommand, pages: &mut [Option<ReadPage>]) {
-    let place_of = |key: &PartitionKey| piece.get(key).copied();
+    let ReadPage { partitions, next, tombstones } = page;
+    let order = |key: &PartitionKey| next.as_ref().map_or(Ordering::Less, |next| key.cmp(&next.key));
     for (key, place) in piece {
-        let is_whole = page.next.as_ref().is_none_or(|next| *key < &next.key);
-        if is_whole {
-            pages[*place] = Some(ReadPage::default());
-        }
+        pages[*place] = match order(key) {
+            Ordering::Less => Some(ReadPage::default()),
+            // It has given as much as the page takes; of one row there is nothing more.
+            Ordering::Equal if !command.has_single_rows() => {
+                Some(ReadPage { next: next.clone(), ..ReadPage::default() })
+            }
+            Ordering::Equal => Some(ReadPage::default()),
+            Ordering::Greater => None,
+        };
     }
-    // The one in which it ends has given as much as the page takes, or there is nothing more of it.
-    if let Some(next) = page.next
-        && let Some(place) = place_of(&next.key)
-    {
-        let next = Some(next).filter(|_| !command.has_single_rows());
-        pages[place] = Some(ReadPage { next, ..ReadPage::default() });
-    }
-    for partition in page.partitions {
+    let place_of = |key: &PartitionKey| piece.get(key).copied();
+    for partition in partitions {
         if let Some(page) = place_of(&partition.key).and_then(|place| pages[place].as_mut()) {
             page.partitions.push(partition);
         }
     }
-    for met in page.tombstones {
+    for met in tombstones {
         if let Some(page) = place_of(&met.key).and_then(|place| pages[place].as_mut()) {
             page.tombstones.push(met);
         }
