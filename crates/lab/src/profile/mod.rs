@@ -110,10 +110,7 @@ impl Profile {
                 self.setting_words()
             )));
         }
-        let replicas = wishes.settings.get(REPLICAS.0).copied();
-        if replicas
-            .is_some_and(|count| !u16::try_from(count).is_ok_and(|count| REPLICA_COUNTS.contains(&count)))
-        {
+        if wishes.settings.get(REPLICAS.0).is_some_and(|asked| replica_count(*asked).is_none()) {
             let (least, most) = REPLICA_COUNTS.into_inner();
             return Err(LabError::Plan(format!("{} is from {least} to {most}", REPLICAS.0)));
         }
@@ -175,9 +172,8 @@ impl Scale<'_> {
     /// The ring that the setting [`REPLICAS`] asks for: a node for each replica. With several of these a plan reads and
     /// writes at QUORUM.
     fn ring(&self) -> Ring {
-        let asked =
-            u16::try_from(self.setting(REPLICAS.0)).ok().filter(|count| REPLICA_COUNTS.contains(count));
-        Ring { replica_count: asked.expect("the wish was looked at before") }
+        let replica_count = replica_count(self.setting(REPLICAS.0));
+        Ring { replica_count: replica_count.expect("the wish was looked at before") }
     }
 
     /// Rows, unless the user wants other ones.
@@ -254,6 +250,11 @@ impl Ring {
 const REPLICAS: (&str, u64) = ("replicas", 1);
 /// A node for each is started; more than that say nothing on one machine.
 const REPLICA_COUNTS: RangeInclusive<u16> = 1..=9;
+
+/// As many as are asked for, if that many can be.
+fn replica_count(asked: u64) -> Option<u16> {
+    u16::try_from(asked).ok().filter(|count| REPLICA_COUNTS.contains(count))
+}
 
 /// What a server needs that compiles its code while it runs.
 const WARMUP_S: f64 = 10.0;
